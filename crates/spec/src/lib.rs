@@ -1,0 +1,11 @@
+//! The shared nouns: how a server is reached, secrets, and text that nobody vouches for. Data only.
+
+#![warn(missing_docs)]
+
+mod secret;
+mod server;
+mod untrusted;
+
+pub use secret::Secret;
+pub use server::{EnvValue, StdioSpec, Surroundings};
+pub use untrusted::{Shown, Untrusted};

@@ -1,0 +1,104 @@
+//! How much structure a text may have before somebody decodes it.
+
+use memchr::memchr2;
+
+/// Limits on what is decoded. Text that is only forwarded is not measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Brackets open at once.
+    pub depth: usize,
+    /// Values in all: every scalar, array and object counts one.
+    pub nodes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { depth: 64, nodes: 100_000 }
+    }
+}
+
+/// Which bound a text exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TooComplex {
+    /// Nested deeper than this.
+    Depth(usize),
+    /// More values than this.
+    Nodes(usize),
+}
+
+impl std::fmt::Display for TooComplex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Depth(limit) => write!(f, "nested deeper than {limit} levels"),
+            Self::Nodes(limit) => write!(f, "more than {limit} values"),
+        }
+    }
+}
+
+impl std::error::Error for TooComplex {}
+
+impl Bounds {
+    /// Measures a JSON text without building anything from it. Constant memory, stops at the first excess.
+    ///
+    /// Counts one node per text plus one per comma, opening bracket and colon, which for valid JSON is
+    /// never less than the number of values and at most twice as many.
+    pub fn check(&self, text: &[u8]) -> Result<(), TooComplex> {
+        let (mut depth, mut nodes, mut at) = (0usize, 1usize, 0usize);
+        while let Some(&byte) = text.get(at) {
+            at += 1;
+            match byte {
+                b'"' => at = string_end(text, at),
+                b'{' | b'[' => {
+                    depth += 1;
+                    nodes += 1;
+                    if depth > self.depth {
+                        return Err(TooComplex::Depth(self.depth));
+                    }
+                }
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b',' => nodes += 1,
+                _ => continue,
+            }
+            if nodes > self.nodes {
+                return Err(TooComplex::Nodes(self.nodes));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The offset after the quote that closes the string whose inside begins at `at`, or the end of the text.
+fn string_end(text: &[u8], mut at: usize) -> usize {
+    while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        if text[at + found] == b'"' {
+            return at + found + 1;
+        }
+        at += found + 2;
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, depth: usize, nodes: usize) -> Result<(), TooComplex> {
+        Bounds { depth, nodes }.check(text.as_bytes())
+    }
+
+    #[test]
+    fn bounds_hold_at_their_edge() {
+        for (text, depth, nodes, expected) in [
+            ("1", 0, 1, Ok(())),
+            ("[[1]]", 2, 9, Ok(())),
+            ("[[1]]", 1, 9, Err(TooComplex::Depth(1))),
+            ("[1,2,3]", 1, 4, Ok(())),
+            ("[1,2,3]", 1, 3, Err(TooComplex::Nodes(3))),
+            (r#"{"[[[[\"{{{":"]]]"}"#, 1, 2, Ok(())),
+        ] {
+            assert_eq!(check(text, depth, nodes), expected, "{text}");
+        }
+        let deep = "[".repeat(1_000_000);
+        assert_eq!(check(&deep, 64, usize::MAX), Err(TooComplex::Depth(64)));
+    }
+}

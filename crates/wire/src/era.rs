@@ -1,0 +1,210 @@
+//! What a server says of itself, in the handshake or when discovered.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::raw::{DecodeError, Raw};
+use crate::{Bounds, View};
+
+/// What a server offers. A method of a group that is absent is never asked for.
+#[derive(Debug, Clone, Default)]
+pub struct ServerCapabilities {
+    /// Tools can be listed and called.
+    pub tools: bool,
+    /// Its list of tools may change with notice.
+    pub tools_list_changed: bool,
+    /// Resources can be listed and read.
+    pub resources: bool,
+    /// Its list of resources may change with notice.
+    pub resources_list_changed: bool,
+    /// Single resources can be watched.
+    pub resources_subscribe: bool,
+    /// Prompts can be listed and expanded.
+    pub prompts: bool,
+    /// Its list of prompts may change with notice.
+    pub prompts_list_changed: bool,
+    /// Arguments can be completed.
+    pub completions: bool,
+    /// It sends log messages.
+    pub logging: bool,
+    /// The whole object as it came, extensions and experiments included.
+    pub raw: Option<Raw>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Group {
+    list_changed: bool,
+    subscribe: bool,
+}
+
+impl View for ServerCapabilities {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Shape<'a> {
+            tools: Option<Group>,
+            resources: Option<Group>,
+            prompts: Option<Group>,
+            #[serde(borrow)]
+            completions: Option<&'a RawValue>,
+            #[serde(borrow)]
+            logging: Option<&'a RawValue>,
+        }
+        let Shape { tools, resources, prompts, completions, logging } = raw.decode(bounds)?;
+        let changes = |group: &Option<Group>| group.as_ref().is_some_and(|group| group.list_changed);
+        Ok(Self {
+            tools: tools.is_some(),
+            tools_list_changed: changes(&tools),
+            resources: resources.is_some(),
+            resources_list_changed: changes(&resources),
+            resources_subscribe: resources.as_ref().is_some_and(|group| group.subscribe),
+            prompts: prompts.is_some(),
+            prompts_list_changed: changes(&prompts),
+            completions: completions.is_some(),
+            logging: logging.is_some(),
+            raw: Some(raw),
+        })
+    }
+}
+
+/// What a program calls itself. Self-reported: shown, never believed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Implementation {
+    /// Its name.
+    pub name: String,
+    /// Its version; may be empty.
+    pub version: String,
+    /// What people should see instead of the name.
+    pub title: Option<String>,
+}
+
+/// The answer to `initialize`.
+#[derive(Debug, Clone)]
+pub struct InitializeResult {
+    /// The revision the server chose, as it spelt it.
+    pub protocol_version: String,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// What it calls itself.
+    pub server_info: Option<Implementation>,
+    /// What it would like a model to know: untrusted text.
+    pub instructions: Option<String>,
+    /// The whole result as it came.
+    pub raw: Raw,
+}
+
+impl View for InitializeResult {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shape<'a> {
+            protocol_version: String,
+            #[serde(borrow, default)]
+            capabilities: Option<&'a RawValue>,
+            #[serde(default)]
+            server_info: Option<Implementation>,
+            #[serde(default)]
+            instructions: Option<String>,
+        }
+        let Shape { protocol_version, capabilities, server_info, instructions } = raw.decode(bounds)?;
+        let capabilities = read_capabilities(&raw, capabilities, bounds)?;
+        Ok(Self { protocol_version, capabilities, server_info, instructions, raw })
+    }
+}
+
+/// The answer to `server/discover`.
+#[derive(Debug, Clone)]
+pub struct DiscoverResult {
+    /// What kind of result it claims to be; `complete` when it does not say.
+    pub result_type: String,
+    /// Every revision the server speaks, as it spelt them.
+    pub supported_versions: Vec<String>,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// What it calls itself, from `_meta` or, as some servers still have it, from the body.
+    pub server_info: Option<Implementation>,
+    /// What it would like a model to know: untrusted text.
+    pub instructions: Option<String>,
+    /// The whole result as it came.
+    pub raw: Raw,
+}
+
+impl View for DiscoverResult {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        struct Meta {
+            #[serde(rename = "io.modelcontextprotocol/serverInfo", default)]
+            server_info: Option<Implementation>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shape<'a> {
+            #[serde(default)]
+            result_type: Option<String>,
+            supported_versions: Vec<String>,
+            #[serde(borrow, default)]
+            capabilities: Option<&'a RawValue>,
+            #[serde(rename = "_meta", default)]
+            meta: Option<Meta>,
+            #[serde(default)]
+            server_info: Option<Implementation>,
+            #[serde(default)]
+            instructions: Option<String>,
+        }
+        let shape: Shape = raw.decode(bounds)?;
+        Ok(Self {
+            result_type: shape.result_type.unwrap_or_else(|| "complete".to_owned()),
+            supported_versions: shape.supported_versions,
+            capabilities: read_capabilities(&raw, shape.capabilities, bounds)?,
+            server_info: shape.meta.and_then(|meta| meta.server_info).or(shape.server_info),
+            instructions: shape.instructions,
+            raw,
+        })
+    }
+}
+
+fn read_capabilities(raw: &Raw, part: Option<&RawValue>, bounds: &Bounds) -> Result<ServerCapabilities, DecodeError> {
+    part.map_or_else(|| Ok(ServerCapabilities::default()), |part| ServerCapabilities::view(raw.part(part), bounds))
+}
+
+/// The `data` of an "unsupported protocol version" error.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct UnsupportedRevision {
+    /// What the server would speak instead.
+    pub supported: Vec<String>,
+}
+
+impl View for UnsupportedRevision {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        raw.decode(bounds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_info_is_read_from_either_place() {
+        for text in [
+            r#"{"supportedVersions":["2026-07-28"],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"n","version":""}}}"#,
+            r#"{"supportedVersions":["2026-07-28"],"serverInfo":{"name":"n"}}"#,
+        ] {
+            let found = DiscoverResult::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap();
+            assert_eq!(found.server_info.unwrap().name, "n");
+        }
+        assert!(DiscoverResult::view(Raw::empty_object(), &Bounds::default()).is_err());
+    }
+
+    #[test]
+    fn capabilities_are_what_was_declared() {
+        let text = r#"{"tools":{},"resources":{"subscribe":true},"logging":{},"extensions":{"x/y":{}}}"#;
+        let found = ServerCapabilities::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap();
+        assert!(found.tools && !found.tools_list_changed && found.resources_subscribe && found.logging);
+        assert!(!found.prompts && !found.completions);
+        assert_eq!(found.raw.unwrap().get(), text);
+    }
+}

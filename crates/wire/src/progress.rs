@@ -1,0 +1,39 @@
+//! How far a call has got.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::raw::{DecodeError, Raw};
+use crate::{Bounds, View};
+
+/// One `notifications/progress`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// The token it belongs to, raw: number or string as the request had it.
+    pub token: Raw,
+    /// How much is done; grows from one to the next.
+    pub progress: f64,
+    /// How much there is, where the server knows.
+    pub total: Option<f64>,
+    /// What it is doing: untrusted text.
+    pub message: Option<String>,
+}
+
+impl View for Progress {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shape<'a> {
+            #[serde(borrow)]
+            progress_token: &'a RawValue,
+            progress: f64,
+            #[serde(default)]
+            total: Option<f64>,
+            #[serde(default)]
+            message: Option<String>,
+        }
+        let shape: Shape = raw.decode(bounds)?;
+        let token = raw.part(shape.progress_token);
+        Ok(Self { token, progress: shape.progress, total: shape.total, message: shape.message })
+    }
+}

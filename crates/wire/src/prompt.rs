@@ -1,0 +1,102 @@
+//! Prompts as a server describes them, and the messages one expands to.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::raw::{DecodeError, Raw};
+use crate::{Bounds, Content, View};
+
+/// A prompt in a server's list. Every string is untrusted.
+#[derive(Debug, Clone)]
+pub struct PromptDefinition {
+    /// What the server calls it.
+    pub name: String,
+    /// What people should see instead.
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What it takes.
+    pub arguments: Vec<PromptArgument>,
+    /// The whole entry as it came.
+    pub raw: Raw,
+}
+
+/// One argument of a prompt; its value is always a string.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct PromptArgument {
+    /// Its name.
+    pub name: String,
+    /// What it means.
+    pub description: Option<String>,
+    /// Whether the prompt needs it.
+    pub required: bool,
+}
+
+impl View for PromptDefinition {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        struct Shape {
+            name: String,
+            #[serde(default)]
+            title: Option<String>,
+            #[serde(default)]
+            description: Option<String>,
+            #[serde(default)]
+            arguments: Option<Vec<PromptArgument>>,
+        }
+        let Shape { name, title, description, arguments } = raw.decode(bounds)?;
+        Ok(Self { name, title, description, arguments: arguments.unwrap_or_default(), raw })
+    }
+}
+
+/// What a prompt expanded to.
+#[derive(Debug, Clone)]
+pub struct PromptResult {
+    /// What it is for.
+    pub description: Option<String>,
+    /// The messages in order.
+    pub messages: Vec<PromptMessage>,
+    /// The messages array byte for byte.
+    pub messages_raw: Raw,
+    /// The whole result as it came.
+    pub raw: Raw,
+}
+
+/// One message of an expanded prompt.
+#[derive(Debug, Clone)]
+pub struct PromptMessage {
+    /// `user` or `assistant`.
+    pub role: String,
+    /// What it says.
+    pub content: Content,
+}
+
+impl View for PromptResult {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        struct Shape<'a> {
+            #[serde(default)]
+            description: Option<String>,
+            #[serde(borrow)]
+            messages: &'a RawValue,
+        }
+        #[derive(Deserialize)]
+        struct Message<'a> {
+            role: String,
+            #[serde(borrow)]
+            content: &'a RawValue,
+        }
+        let shape: Shape = raw.decode(bounds)?;
+        let messages: Vec<Message> = serde_json::from_str(shape.messages.get()).map_err(DecodeError::Shape)?;
+        Ok(Self {
+            description: shape.description,
+            messages: messages
+                .into_iter()
+                .map(|message| PromptMessage { role: message.role, content: Content::view(raw.part(message.content)) })
+                .collect(),
+            messages_raw: raw.part(shape.messages),
+            raw,
+        })
+    }
+}

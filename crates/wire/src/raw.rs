@@ -1,0 +1,178 @@
+//! JSON text that is carried, not understood.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::{Bounds, TooComplex};
+
+/// One JSON value as text on one line; cloning it copies nothing.
+///
+/// What a server sent has been scanned but not parsed: it is valid UTF-8 and its brackets balance, and
+/// [`Raw::decode`] is where anything else comes to light.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Raw(Bytes);
+
+/// The text is not one JSON value.
+#[derive(Debug)]
+pub struct NotJson(serde_json::Error);
+
+/// Why a raw text gave no view.
+#[derive(Debug)]
+pub enum DecodeError {
+    /// It exceeds a bound.
+    TooComplex(TooComplex),
+    /// It is not the JSON that was expected.
+    Shape(serde_json::Error),
+}
+
+impl Raw {
+    /// Takes a text somebody typed or built: checks that it is JSON and puts it on one line.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, NotJson> {
+        let text: Bytes = text.into();
+        serde_json::from_slice::<IgnoredAny>(&text).map_err(NotJson)?;
+        if memchr::memchr2(b'\n', b'\r', &text).is_none() {
+            return Ok(Self(text));
+        }
+        // Between the tokens of valid JSON a line break is white space, and inside a string it cannot stand.
+        let line = text.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte });
+        Ok(Self(line.collect::<Vec<u8>>().into()))
+    }
+
+    /// Takes text that a scanner cut out of a line of valid UTF-8.
+    pub(crate) fn from_scanned(text: Bytes) -> Self {
+        Self(text)
+    }
+
+    /// The JSON a serializable value has.
+    pub fn of<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, NotJson> {
+        serde_json::to_vec(value).map(|text| Self(text.into())).map_err(NotJson)
+    }
+
+    /// The empty object.
+    pub const fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// The text.
+    pub fn get(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The text as bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether the value is an object, by its first character.
+    pub fn is_object(&self) -> bool {
+        self.0.first() == Some(&b'{')
+    }
+
+    /// Decodes the text, if it is within the bounds.
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self, bounds: &Bounds) -> Result<T, DecodeError> {
+        bounds.check(&self.0).map_err(DecodeError::TooComplex)?;
+        serde_json::from_slice(&self.0).map_err(DecodeError::Shape)
+    }
+
+    /// A part that was borrowed from this text while decoding, sharing its memory.
+    pub(crate) fn part(&self, part: &RawValue) -> Self {
+        Self(self.0.slice_ref(part.get().as_bytes()))
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Raw({} bytes)", self.0.len())
+    }
+}
+
+impl serde::Serialize for Raw {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
+        value.serialize(serializer)
+    }
+}
+
+impl fmt::Display for NotJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not JSON: {}", self.0)
+    }
+}
+
+impl std::error::Error for NotJson {}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooComplex(bound) => write!(f, "{bound}"),
+            Self::Shape(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// The members of an object in their order, each key decoded and each value raw. A key that stands twice is refused.
+pub fn members<'a>(object: &'a Raw, bounds: &Bounds) -> Result<Vec<(Cow<'a, str>, Raw)>, DecodeError> {
+    let Members(list) = object.decode(bounds)?;
+    Ok(list.into_iter().map(|(key, value)| (key, object.part(value))).collect())
+}
+
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut list: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    if list.iter().any(|(other, _)| *other == key) {
+                        return Err(serde::de::Error::custom("a key stands twice"));
+                    }
+                    list.push((key, value));
+                }
+                Ok(Members(list))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_text_becomes_one_line() {
+        let raw = Raw::parse("{\n  \"a\": \"x\\ny\",\r\n  \"b\": [1,\n2]\n}".to_owned()).unwrap();
+        assert!(!raw.get().contains(['\n', '\r']));
+        let value: serde_json::Value = raw.decode(&Bounds::default()).unwrap();
+        assert_eq!(value, serde_json::json!({"a": "x\ny", "b": [1, 2]}));
+        assert!(Raw::parse("{\"a\":\"x\ny\"}").is_err());
+        assert!(Raw::parse("{} {}").is_err());
+    }
+
+    #[test]
+    fn members_keep_order_and_text_and_refuse_twins() {
+        let raw = Raw::parse(r#"{"b":12345678901234567890123, "\u0061":{"x" : 1}}"#).unwrap();
+        let list = members(&raw, &Bounds::default()).unwrap();
+        let shown: Vec<_> = list.iter().map(|(key, value)| (key.as_ref(), value.get())).collect();
+        assert_eq!(shown, [("b", "12345678901234567890123"), ("a", r#"{"x" : 1}"#)]);
+        let twins = Raw::parse(r#"{"a":1,"\u0061":2}"#).unwrap();
+        assert!(members(&twins, &Bounds::default()).is_err());
+    }
+}

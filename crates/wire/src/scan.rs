@@ -1,0 +1,557 @@
+//! One pass over a message that finds what the engine needs and skips the rest.
+//!
+//! The scanner knows two levels only: the envelope, and the top of `result` (for `resultType`). Everything
+//! deeper is skipped by counting brackets and jumping over strings, in constant memory. It takes its input in
+//! pieces of any size, so that a message too large to keep can still be followed to its id, which often comes last.
+//!
+//! It does not validate what it skips: that happens when somebody decodes it.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use memchr::{memchr, memchr2};
+
+use crate::envelope::{Envelope, Fault, ScanError, Span};
+
+/// Scans one whole message. Besides the scanner's own checks, the text must be UTF-8 without NUL bytes.
+///
+/// An ordinary message takes a straight road; one with anything odd about it goes to the [`Scanner`], whose word counts.
+pub fn scan(line: &[u8]) -> Result<Envelope, ScanError> {
+    if let Some(envelope) = crate::straight::scan(line)
+        && is_clean(line).is_ok()
+    {
+        return Ok(envelope);
+    }
+    let mut scanner = Scanner::new();
+    scanner.push(line);
+    let envelope = scanner.finish()?;
+    is_clean(line).map(|()| envelope).map_err(|fault| scanner.error(fault))
+}
+
+/// Whether the text is UTF-8 without NUL bytes.
+fn is_clean(line: &[u8]) -> Result<(), Fault> {
+    if memchr(0, line).is_some() {
+        return Err(Fault::Nul);
+    }
+    // Most messages are ASCII, which is the quicker question.
+    if line.is_ascii() {
+        return Ok(());
+    }
+    std::str::from_utf8(line).map(|_| ()).map_err(|_| Fault::NotUtf8)
+}
+
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+
+/// Cuts a batch into its messages. `None` when it is no array of JSON values.
+pub fn split_batch(line: &Bytes) -> Option<Vec<Bytes>> {
+    let items: Vec<&serde_json::value::RawValue> = serde_json::from_slice(line).ok()?;
+    Some(items.into_iter().map(|item| line.slice_ref(item.get().as_bytes())).collect())
+}
+
+/// Keys longer than this are none of ours.
+const KEY_KEPT: usize = 64;
+/// Ids longer than this are none of ours.
+const ID_KEPT: usize = 40;
+/// Bytes within which a string counts as short.
+const SHORT: usize = 32;
+/// Keys beyond the protocol's own that an envelope may have.
+const EXTRA_KEYS: usize = 64;
+
+/// The scanner: push pieces, then finish.
+#[derive(Debug, Clone)]
+pub struct Scanner {
+    state: State,
+    level: Level,
+    /// Bytes consumed before the current piece.
+    base: usize,
+    value_start: usize,
+    depth: usize,
+    key: Kept<KEY_KEPT>,
+    name: Name,
+    id: Kept<ID_KEPT>,
+    envelope: Envelope,
+    seen: u8,
+    extra: Vec<u64>,
+    result_start: usize,
+    fault: Option<Fault>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Start,
+    FirstKey,
+    NextKey,
+    Key { escaped: bool },
+    Colon,
+    Value,
+    Text { escaped: bool },
+    Scalar,
+    Nested,
+    NestedText { escaped: bool },
+    AfterValue,
+    Done,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Envelope,
+    Result,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Name {
+    Other = 0,
+    JsonRpc = 1,
+    Id = 2,
+    Method = 4,
+    Params = 8,
+    Result = 16,
+    Error = 32,
+    ResultType = 64,
+}
+
+/// The first bytes of something, and how long it was.
+#[derive(Debug, Clone, Copy)]
+struct Kept<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Kept<N> {
+    const EMPTY: Self = Self { bytes: [0; N], len: 0 };
+
+    fn extend(&mut self, piece: &[u8]) {
+        let room = N.saturating_sub(self.len).min(piece.len());
+        if room > 0 {
+            self.bytes[self.len..self.len + room].copy_from_slice(&piece[..room]);
+        }
+        self.len += piece.len();
+    }
+
+    fn whole(&self) -> Option<&[u8]> {
+        self.bytes.get(..self.len)
+    }
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scanner {
+    /// A scanner at the beginning of a message.
+    pub fn new() -> Self {
+        Self {
+            state: State::Start,
+            level: Level::Envelope,
+            base: 0,
+            value_start: 0,
+            depth: 0,
+            key: Kept::EMPTY,
+            name: Name::Other,
+            id: Kept::EMPTY,
+            envelope: Envelope::default(),
+            seen: 0,
+            extra: Vec::new(),
+            result_start: 0,
+            fault: None,
+        }
+    }
+
+    /// Goes on with the next piece. After a fault, further pieces are ignored.
+    pub fn push(&mut self, piece: &[u8]) {
+        let mut at = 0;
+        while at < piece.len() && self.fault.is_none() {
+            at = self.step(piece, at);
+        }
+        self.base += piece.len();
+    }
+
+    /// The verdict. Spans count from the first byte pushed.
+    pub fn finish(&self) -> Result<Envelope, ScanError> {
+        match (self.fault, self.state) {
+            (Some(fault), _) => Err(self.error(fault)),
+            (None, State::Done) => Ok(self.envelope),
+            (None, State::Start) => Err(self.error(Fault::NotAnObject)),
+            (None, _) => Err(self.error(Fault::Truncated)),
+        }
+    }
+
+    /// The raw id, where one was found so far and is no longer than ours are.
+    pub fn id_so_far(&self) -> Option<&[u8]> {
+        self.envelope.id.and_then(|_| self.id.whole())
+    }
+
+    fn error(&self, fault: Fault) -> ScanError {
+        let has_method = self.seen & Name::Method as u8 != 0;
+        ScanError { fault, id: self.id_so_far().map(<[u8]>::to_vec), has_method }
+    }
+
+    /// Consumes at least one byte, or sets a fault; returns where to go on.
+    fn step(&mut self, piece: &[u8], at: usize) -> usize {
+        match self.state {
+            State::Text { escaped } => self.text(piece, at, escaped),
+            State::Nested => self.nested(piece, at),
+            State::NestedText { escaped } => self.nested_text(piece, at, escaped),
+            State::Key { escaped } => self.key(piece, at, escaped),
+            State::Scalar => self.scalar(piece, at),
+            _ => self.structure(piece[at], at),
+        }
+    }
+
+    /// One byte between tokens.
+    fn structure(&mut self, byte: u8, at: usize) -> usize {
+        if matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
+            return at + 1;
+        }
+        match (self.state, byte) {
+            (State::Start, b'{') => self.state = State::FirstKey,
+            (State::Start, b'[') => self.fault = Some(Fault::Batch),
+            (State::Start, _) => self.fault = Some(Fault::NotAnObject),
+            (State::FirstKey | State::NextKey, b'"') => {
+                self.key.len = 0;
+                self.state = State::Key { escaped: false };
+            }
+            (State::FirstKey | State::AfterValue, b'}') => self.close_level(at + 1),
+            (State::Colon, b':') => self.state = State::Value,
+            (State::Value, _) => return self.open_value(byte, at),
+            (State::AfterValue, b',') => self.state = State::NextKey,
+            (State::Done, _) => self.fault = Some(Fault::Trailing),
+            _ => self.fault = Some(Fault::Malformed(self.base + at)),
+        }
+        at + 1
+    }
+
+    fn key(&mut self, piece: &[u8], at: usize, escaped: bool) -> usize {
+        if escaped {
+            self.key.extend(&piece[at..=at]);
+            self.state = State::Key { escaped: false };
+            return at + 1;
+        }
+        let rest = &piece[at..];
+        let Some(found) = quote_or_escape(rest) else {
+            self.key.extend(rest);
+            return piece.len();
+        };
+        if rest[found] == b'"' {
+            self.key.extend(&rest[..found]);
+            self.state = State::Colon;
+            self.name_key();
+        } else {
+            self.key.extend(&rest[..=found]);
+            self.state = State::Key { escaped: true };
+        }
+        at + found + 1
+    }
+
+    /// Decides which key has just ended, and refuses one that was there before.
+    fn name_key(&mut self) {
+        let decoded = self.key.whole().and_then(unescape);
+        let key = decoded.as_deref().unwrap_or_default();
+        self.name = match (self.level, key) {
+            (Level::Envelope, b"jsonrpc") => Name::JsonRpc,
+            (Level::Envelope, b"id") => Name::Id,
+            (Level::Envelope, b"method") => Name::Method,
+            (Level::Envelope, b"params") => Name::Params,
+            (Level::Envelope, b"result") => Name::Result,
+            (Level::Envelope, b"error") => Name::Error,
+            (Level::Result, b"resultType") => Name::ResultType,
+            _ => Name::Other,
+        };
+        let bit = self.name as u8;
+        if bit != 0 {
+            if self.seen & bit != 0 {
+                self.fault = Some(Fault::DuplicateKey);
+            }
+            self.seen |= bit;
+        } else if self.level == Level::Envelope {
+            self.extra_key(hash(decoded.as_deref().unwrap_or(&self.key.bytes), self.key.len));
+        }
+    }
+
+    fn extra_key(&mut self, key: u64) {
+        if self.extra.contains(&key) {
+            self.fault = Some(Fault::DuplicateKey);
+        } else if self.extra.len() == EXTRA_KEYS {
+            self.fault = Some(Fault::TooManyKeys);
+        } else {
+            self.extra.push(key);
+        }
+    }
+
+    fn open_value(&mut self, byte: u8, at: usize) -> usize {
+        self.value_start = self.base + at;
+        if self.name == Name::Id {
+            // Begun: a text that ends inside its id has none.
+            self.id.len = 0;
+        }
+        match byte {
+            b'"' => {
+                self.keep_id(&[byte]);
+                self.state = State::Text { escaped: false };
+                at + 1
+            }
+            b'{' if self.name == Name::Result => {
+                self.result_start = self.value_start;
+                self.level = Level::Result;
+                self.state = State::FirstKey;
+                at + 1
+            }
+            b'{' | b'[' => {
+                self.keep_id(&[byte]);
+                self.depth = 1;
+                self.state = State::Nested;
+                at + 1
+            }
+            b',' | b'}' | b']' | b':' => {
+                self.fault = Some(Fault::Malformed(self.base + at));
+                at + 1
+            }
+            _ => {
+                self.state = State::Scalar;
+                at
+            }
+        }
+    }
+
+    fn text(&mut self, piece: &[u8], at: usize, escaped: bool) -> usize {
+        let (end, state) = skip_text(piece, at, escaped);
+        self.keep_id(&piece[at..end]);
+        match state {
+            Skipped::Closed => self.close_value(end),
+            Skipped::Open { escaped } => self.state = State::Text { escaped },
+        }
+        end
+    }
+
+    fn nested_text(&mut self, piece: &[u8], at: usize, escaped: bool) -> usize {
+        let (end, state) = skip_text(piece, at, escaped);
+        self.state = match state {
+            Skipped::Closed => State::Nested,
+            Skipped::Open { escaped } => State::NestedText { escaped },
+        };
+        end
+    }
+
+    fn nested(&mut self, piece: &[u8], mut at: usize) -> usize {
+        while let Some(&byte) = piece.get(at) {
+            at += 1;
+            match byte {
+                b'"' => match skip_text(piece, at, false) {
+                    (end, Skipped::Closed) => at = end,
+                    (end, Skipped::Open { escaped }) => {
+                        self.state = State::NestedText { escaped };
+                        return end;
+                    }
+                },
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => {
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        // An array or an object is no id of ours: its length alone says so.
+                        self.keep_id(&[0; ID_KEPT]);
+                        self.close_value(at);
+                        return at;
+                    }
+                }
+                _ => {}
+            }
+        }
+        at
+    }
+
+    fn scalar(&mut self, piece: &[u8], at: usize) -> usize {
+        let rest = &piece[at..];
+        let len = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'));
+        let end = at + len.unwrap_or(rest.len());
+        self.keep_id(&piece[at..end]);
+        if len.is_some() {
+            self.close_value(end);
+        }
+        end
+    }
+
+    fn keep_id(&mut self, piece: &[u8]) {
+        if self.name == Name::Id && self.level == Level::Envelope {
+            self.id.extend(piece);
+        }
+    }
+
+    fn close_value(&mut self, end: usize) {
+        let span = Some(Span { start: self.value_start, end: self.base + end });
+        match self.name {
+            Name::Id => self.envelope.id = span,
+            Name::Method => self.envelope.method = span,
+            Name::Params => self.envelope.params = span,
+            Name::Result => self.envelope.result = span,
+            Name::Error => self.envelope.error = span,
+            Name::ResultType => self.envelope.result_type = span,
+            Name::JsonRpc | Name::Other => {}
+        }
+        self.name = Name::Other;
+        self.state = State::AfterValue;
+    }
+
+    fn close_level(&mut self, end: usize) {
+        match self.level {
+            Level::Envelope => self.state = State::Done,
+            Level::Result => {
+                self.level = Level::Envelope;
+                self.envelope.result = Some(Span { start: self.result_start, end: self.base + end });
+                self.state = State::AfterValue;
+            }
+        }
+    }
+}
+
+pub(crate) enum Skipped {
+    Closed,
+    Open { escaped: bool },
+}
+
+/// Goes to the end of a string whose inside continues at `at`, or of the piece.
+pub(crate) fn skip_text(piece: &[u8], mut at: usize, escaped: bool) -> (usize, Skipped) {
+    if escaped {
+        at += 1;
+    }
+    while let Some(found) = piece.get(at..).and_then(quote_or_escape) {
+        if piece[at + found] == b'"' {
+            return (at + found + 1, Skipped::Closed);
+        }
+        at += found + 2;
+    }
+    // A backslash as the last byte escapes the first byte of the next piece.
+    (piece.len(), Skipped::Open { escaped: at > piece.len() })
+}
+
+/// Where the first quote or backslash stands. Most strings are short, and a search that warms up first costs more than
+/// it saves them: eight bytes at a time, by arithmetic, for the first few.
+pub(crate) fn quote_or_escape(text: &[u8]) -> Option<usize> {
+    let (words, _) = text.as_chunks::<8>();
+    for (number, word) in words.iter().take(SHORT / 8).enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let found = zero_bytes(word ^ QUOTES) | zero_bytes(word ^ ESCAPES);
+        if found != 0 {
+            return Some(8 * number + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let searched = (8 * words.len()).min(SHORT);
+    memchr2(b'"', b'\\', &text[searched..]).map(|found| searched + found)
+}
+
+const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
+const ESCAPES: u64 = u64::from_le_bytes([b'\\'; 8]);
+
+/// Marks the zero bytes of a word; above the first one, marks may be wrong.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGHS
+}
+
+/// The key with its escapes resolved; `None` when it is no valid string.
+fn unescape(key: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if memchr(b'\\', key).is_none() {
+        return Some(Cow::Borrowed(key));
+    }
+    let quoted = [b"\"", key, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).ok().map(|text| Cow::Owned(text.into_bytes()))
+}
+
+/// FNV-1a over a key and, for those not kept whole, its length.
+fn hash(key: &[u8], len: usize) -> u64 {
+    let start = if len > KEY_KEPT { len as u64 } else { 0 };
+    key.iter().fold(0xcbf2_9ce4_8422_2325 ^ start, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(line: &str) -> Fault {
+        scan(line.as_bytes()).unwrap_err().fault
+    }
+
+    fn text(line: &str, span: Option<Span>) -> Option<&str> {
+        span.map(|span| &line[span.start..span.end])
+    }
+
+    #[test]
+    fn parts_are_found_in_any_order() {
+        let line = r#" { "result" : {"a":[1,"]}\""],"resultType":"complete"} , "x":null, "id":7,"jsonrpc":"2.0"} "#;
+        let envelope = scan(line.as_bytes()).unwrap();
+        assert_eq!(text(line, envelope.id), Some("7"));
+        assert_eq!(text(line, envelope.result), Some(r#"{"a":[1,"]}\""],"resultType":"complete"}"#));
+        assert_eq!(envelope.result_type(line.as_bytes()).as_deref(), Some("complete"));
+        let line = r#"{"jsonrpc":"2.0","method":"a\/b","params":{"id":1,"result":{}}}"#;
+        let envelope = scan(line.as_bytes()).unwrap();
+        assert_eq!(envelope.method(line.as_bytes()).as_deref(), Some("a/b"));
+        assert_eq!(text(line, envelope.params), Some(r#"{"id":1,"result":{}}"#));
+        assert_eq!((envelope.id, envelope.result), (None, None));
+    }
+
+    #[test]
+    fn escaped_keys_are_the_keys_they_spell() {
+        let line = r#"{"\u0069d":1,"re\u0073ult":{}}"#;
+        let envelope = scan(line.as_bytes()).unwrap();
+        assert_eq!(text(line, envelope.id), Some("1"));
+        assert_eq!(text(line, envelope.result), Some("{}"));
+        assert_eq!(fault(r#"{"id":1,"\u0069d":2}"#), Fault::DuplicateKey);
+        // A key that only looks alike is another key (CVE-2026-27896).
+        for line in [r#"{"id\u0000":1}"#, r#"{"ID":1}"#, r#"{"Id":1}"#, r#"{"paramſ":1}"#] {
+            assert_eq!(scan(line.as_bytes()).unwrap(), Envelope::default(), "{line}");
+        }
+    }
+
+    #[test]
+    fn faults_are_told_apart() {
+        for (line, expected) in [
+            ("Server started", Fault::NotAnObject),
+            ("", Fault::NotAnObject),
+            ("[]", Fault::Batch),
+            (r#"{"id":1"#, Fault::Truncated),
+            (r#"{"id":1,}"#, Fault::Malformed(8)),
+            (r#"{"id":}"#, Fault::Malformed(6)),
+            (r#"{"id" 1}"#, Fault::Malformed(6)),
+            (r#"{"id":1,"id":2}"#, Fault::DuplicateKey),
+            (r#"{"x":1,"x":2}"#, Fault::DuplicateKey),
+            (r#"{"result":{"resultType":"a","resultType":"b"}}"#, Fault::DuplicateKey),
+            (r#"{"id":1}x"#, Fault::Trailing),
+            (r#"{"id":1}{"id":2}"#, Fault::Trailing),
+            ("{\"id\":1,\"x\":\"\0\"}", Fault::Nul),
+        ] {
+            assert_eq!(fault(line), expected, "{line}");
+        }
+        let broken = scan(b"{\"id\":17,\"result\":{\"x\":\"\xff\"}}").unwrap_err();
+        assert_eq!((broken.fault, broken.id.as_deref(), broken.has_method), (Fault::NotUtf8, Some(&b"17"[..]), false));
+    }
+
+    #[test]
+    fn a_broken_answer_still_names_its_call() {
+        for (line, id) in [
+            (r#"{"id":17,"result":{"a":"#, Some(&b"17"[..])),
+            (r#"{"result":{"a":1},"id":17}trailing"#, Some(b"17")),
+            (r#"{"result":{"a":1},"id":1"#, None),
+            (r#"{"id":[1],"result":"#, None),
+        ] {
+            assert_eq!(scan(line.as_bytes()).unwrap_err().id.as_deref(), id, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_found_behind_more_than_is_kept() {
+        let mut scanner = Scanner::new();
+        scanner.push(br#"{"result":{"content":[{"text":""#);
+        for _ in 0..1000 {
+            scanner.push(&[b'x'; 1000]);
+            scanner.push(b"\\");
+            scanner.push(b"\"");
+        }
+        scanner.push(br#""}]},"i"#);
+        scanner.push(br#"d":4"#);
+        scanner.push(br#"2 }"#);
+        assert!(scanner.finish().is_ok());
+        assert_eq!(scanner.id_so_far(), Some(&b"42"[..]));
+    }
+}

@@ -1,0 +1,130 @@
+//! The straight road through an ordinary message: all of it at hand, keys without escapes, each at most once.
+//!
+//! It gives up at the first thing that is not so, and never says why: the resumable scanner does that. The property
+//! tests hold the two against each other.
+
+use crate::envelope::{Envelope, Span};
+use crate::scan::{Skipped, quote_or_escape, skip_text};
+
+/// The parts of an ordinary message; `None` for any other.
+pub(crate) fn scan(line: &[u8]) -> Option<Envelope> {
+    let mut envelope = Envelope::default();
+    let mut seen_version = false;
+    let mut at = after_space(line, 0);
+    let end = members(line, &mut at, |key, line, at| {
+        let slot = match key {
+            b"jsonrpc" if !seen_version => {
+                seen_version = true;
+                return value_end(line, at);
+            }
+            b"id" => &mut envelope.id,
+            b"method" => &mut envelope.method,
+            b"params" => &mut envelope.params,
+            b"result" if line.get(at) == Some(&b'{') && envelope.result.is_none() => {
+                let end = result(line, at, &mut envelope.result_type)?;
+                envelope.result = Some(Span { start: at, end });
+                return Some(end);
+            }
+            b"result" => &mut envelope.result,
+            b"error" => &mut envelope.error,
+            _ => return None,
+        };
+        let end = value_end(line, at)?;
+        slot.replace(Span { start: at, end }).is_none().then_some(end)
+    })?;
+    (after_space(line, end) == line.len()).then_some(envelope)
+}
+
+/// The end of a result, whose `resultType` is noted on the way.
+fn result(line: &[u8], mut at: usize, result_type: &mut Option<Span>) -> Option<usize> {
+    members(line, &mut at, |key, line, at| {
+        let end = value_end(line, at)?;
+        let twice = key == b"resultType" && result_type.replace(Span { start: at, end }).is_some();
+        (!twice).then_some(end)
+    })
+}
+
+/// Walks an object that begins here: each key and where its value begins go to `take`, which gives the value's end.
+/// Gives the object's end.
+#[inline]
+fn members<'a>(
+    line: &'a [u8],
+    at: &mut usize,
+    mut take: impl FnMut(&'a [u8], &'a [u8], usize) -> Option<usize>,
+) -> Option<usize> {
+    expect(line, at, b'{')?;
+    *at = after_space(line, *at);
+    if line.get(*at) == Some(&b'}') {
+        return Some(*at + 1);
+    }
+    loop {
+        expect(line, at, b'"')?;
+        let start = *at;
+        // A key with an escape in it is for the other scanner.
+        let length = quote_or_escape(&line[start..])?;
+        *at = start + length;
+        expect(line, at, b'"')?;
+        *at = after_space(line, *at);
+        expect(line, at, b':')?;
+        *at = after_space(line, *at);
+        *at = take(&line[start..start + length], line, *at)?;
+        *at = after_space(line, *at);
+        match line.get(*at)? {
+            b',' => *at = after_space(line, *at + 1),
+            b'}' => return Some(*at + 1),
+            _ => return None,
+        }
+    }
+}
+
+fn expect(line: &[u8], at: &mut usize, byte: u8) -> Option<()> {
+    let found = *line.get(*at)? == byte;
+    *at += 1;
+    found.then_some(())
+}
+
+fn after_space(line: &[u8], mut at: usize) -> usize {
+    while matches!(line.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        at += 1;
+    }
+    at
+}
+
+fn value_end(line: &[u8], at: usize) -> Option<usize> {
+    match line.get(at)? {
+        b'"' => text_end(line, at + 1),
+        b'{' | b'[' => nested_end(line, at + 1),
+        b',' | b'}' | b']' | b':' => None,
+        _ => {
+            let length =
+                line[at..].iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'))?;
+            Some(at + length)
+        }
+    }
+}
+
+fn text_end(line: &[u8], at: usize) -> Option<usize> {
+    match skip_text(line, at, false) {
+        (end, Skipped::Closed) => Some(end),
+        (_, Skipped::Open { .. }) => None,
+    }
+}
+
+fn nested_end(line: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 1usize;
+    loop {
+        let byte = *line.get(at)?;
+        at += 1;
+        match byte {
+            b'"' => at = text_end(line, at)?,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+}
