@@ -1,0 +1,237 @@
+//! Faults of meaning: whole lines of good JSON that say the wrong thing, too much, or too late.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::server::{Server, locked};
+use super::{Fault, Moment, Strike, frame};
+
+pub fn find(name: &str) -> Option<Fault> {
+    Some(match name {
+        "S12" => Fault::once(answer_after_cancellation),
+        "S12-mute" => Fault::once(|_, _| ()),
+        "S13" => Fault::once(progress_for_ever),
+        "S26" => Fault::once(unknown_ids),
+        "S27" => Fault::once(twice),
+        "S28" => Fault::always(shuffled),
+        "S29-string" => Fault::once(|server, strike| renamed(server, strike, Some(&text_of(&strike.id)))),
+        "S29-float" => Fault::once(|server, strike| renamed(server, strike, Some(&format!("{}.0", number(strike))))),
+        "S29-null" => Fault::once(|server, strike| renamed(server, strike, Some("null"))),
+        "S29-missing" => Fault::once(|server, strike| renamed(server, strike, None)),
+        "S29-bool" => Fault::once(|server, strike| renamed(server, strike, Some("true"))),
+        "S29-huge" => Fault::once(|server, strike| renamed(server, strike, Some("18446744073709551616"))),
+        "S29-null-error" => Fault::once(|server, _| server.out.line(anonymous_error(r#","id":null"#))),
+        "S29-missing-error" => Fault::once(|server, _| server.out.line(anonymous_error(""))),
+        "S30-both" => Fault::once(both),
+        "S30-neither" => {
+            Fault::once(|server, strike| server.out.line(format!(r#"{{"jsonrpc":"2.0","id":{}}}"#, strike.id)))
+        }
+        "S31" => Fault::once(batch),
+        "S32" => Fault::once(ask_everything),
+        "S33-ping" => Fault::once(|server, strike| ask(server, strike, "ping")),
+        "S33-roots" => Fault::once(|server, strike| ask(server, strike, "roots/list")),
+        "S33-sampling" => Fault::once(|server, strike| ask(server, strike, "sampling/createMessage")),
+        "S34" => Fault::once(|server, strike| result_type(server, strike, Some("mystery"))),
+        "S34-absent" => Fault::once(|server, strike| result_type(server, strike, None)),
+        "S35" => Fault::once(unknown_everything),
+        "S36" => Fault::once(notification_flood),
+        "bomb-nodes" => Fault::once(many_nodes),
+        "bomb-depth" => Fault::once(deep_nesting),
+        _ => return None,
+    })
+}
+
+fn answer_after_cancellation(server: &Arc<Server>, strike: &Strike) {
+    locked(&server.late).insert(strike.id.to_string(), strike.line.clone());
+}
+
+/// Stops when cancelled, and says nothing then.
+fn progress_for_ever(server: &Arc<Server>, strike: &Strike) {
+    let (server, id, token) = (Arc::clone(server), strike.id.clone(), strike.token.clone());
+    thread::spawn(move || {
+        let mut progress = 0u64;
+        while !server.cancelled_within(&id, server.options.delay(1000)) {
+            progress += 1;
+            if let Some(token) = &token {
+                let params = json!({ "progressToken": token, "progress": progress });
+                server.out.line(frame::notification("notifications/progress", &params));
+            }
+        }
+    });
+}
+
+fn unknown_ids(server: &Arc<Server>, strike: &Strike) {
+    for id in [json!(987_654_321), json!(-1), json!("no-such-id")] {
+        server.out.line(frame::result(&id, &json!({ "content": [], "resultType": "complete" })));
+        server.out.line(frame::error(&id, &frame::Refusal::new(-32603, "nobody asked")));
+    }
+    strike.deliver(server);
+}
+
+/// The second answer says that it is the second.
+fn twice(server: &Arc<Server>, strike: &Strike) {
+    strike.deliver(server);
+    let answer = if strike.moment == Moment::Idle { &strike.previous } else { &strike.line };
+    server.out.line(frame::inject(answer, br#""duplicate":true"#));
+}
+
+/// Keeps answers until `--count` are together, or no more come, and sends them in disorder.
+fn shuffled(server: &Arc<Server>, strike: &Strike) {
+    let mut gathered = locked(&server.gathered);
+    gathered.push(strike.line.clone());
+    let so_far = gathered.len();
+    if so_far >= server.options.count.unwrap_or(1000) {
+        drop(gathered);
+        return release(server);
+    }
+    if so_far == 1 {
+        let server = Arc::clone(server);
+        thread::spawn(move || release_when_quiet(&server));
+    }
+}
+
+fn release_when_quiet(server: &Server) {
+    let mut seen = 0;
+    loop {
+        thread::sleep(server.options.delay(10_000).max(Duration::from_millis(1)));
+        let now = locked(&server.gathered).len();
+        if now == seen || now == 0 {
+            return release(server);
+        }
+        seen = now;
+    }
+}
+
+fn release(server: &Server) {
+    let mut lines = std::mem::take(&mut *locked(&server.gathered));
+    lines.reverse();
+    // A fixed shuffle: the same disorder every time.
+    let mut random = 0x2545_f491usize;
+    for last in (1..lines.len()).rev() {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        lines.swap(last, (random >> 33) % (last + 1));
+    }
+    for line in lines {
+        server.out.line(line);
+    }
+}
+
+fn renamed(server: &Server, strike: &Strike, token: Option<&str>) {
+    server.out.line(frame::with_id(&strike.line, &strike.id, token));
+}
+
+/// The id as a JSON string: `7` becomes `"7"`.
+fn text_of(id: &Value) -> String {
+    if id.is_string() { Value::String(id.to_string()).to_string() } else { format!("\"{id}\"") }
+}
+
+/// The id as digits; zero if it is not a number.
+fn number(strike: &Strike) -> i64 {
+    strike.id.as_i64().unwrap_or_default()
+}
+
+fn anonymous_error(id: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0"{id},"error":{{"code":-32600,"message":"Invalid request"}}}}"#)
+}
+
+fn both(server: &Arc<Server>, strike: &Strike) {
+    let open = strike.line.trim_end().len() - 1;
+    let error = r#""error":{"code":-32603,"message":"both"}"#;
+    server.out.line(format!("{},{error}}}", &strike.line[..open]));
+}
+
+fn batch(server: &Arc<Server>, strike: &Strike) {
+    server.out.line(format!("[{},{}]", frame::chatter(), strike.line));
+}
+
+fn ask_everything(server: &Arc<Server>, strike: &Strike) {
+    for method in ["ping", "roots/list", "sampling/createMessage"] {
+        server.ask(method, &ask_params(method), None);
+    }
+    strike.deliver(server);
+}
+
+/// The answer comes only when the client has replied, or has had its time.
+fn ask(server: &Arc<Server>, strike: &Strike, method: &'static str) {
+    let then = (strike.moment == Moment::Answer).then(|| strike.line.clone());
+    server.ask(method, &ask_params(method), then);
+}
+
+fn ask_params(method: &str) -> Value {
+    match method {
+        "sampling/createMessage" => json!({
+            "messages": [{ "role": "user", "content": { "type": "text", "text": "Say something." } }],
+            "maxTokens": 10,
+        }),
+        _ => json!({}),
+    }
+}
+
+fn result_type(server: &Server, strike: &Strike, name: Option<&str>) {
+    let usual = r#""resultType":"complete""#;
+    let bare = strike.line.replace(&format!(",{usual}"), "").replace(&format!("{usual},"), "").replace(usual, "");
+    match name {
+        Some(name) => server.out.line(frame::inject(&bare, format!(r#""resultType":"{name}""#).as_bytes())),
+        None => server.out.line(bare),
+    }
+}
+
+fn unknown_everything(server: &Arc<Server>, strike: &Strike) {
+    server.out.line(frame::notification("notifications/from/the/future", &json!({ "when": "later" })));
+    server.out.line(r#"{"jsonrpc":"2.0","method":"notifications/bare","extra":[1,{"two":3}]}"#);
+    let bytes = frame::inject(&strike.line, br#""futureField":{"b":[1,null],"a":"kept"}"#);
+    let line = String::from_utf8_lossy(&bytes);
+    server.out.line(format!(r#"{{"futureMember":true,{}"#, &line[1..]));
+}
+
+/// `--count` notifications of three kinds; the answer comes halfway through.
+fn notification_flood(server: &Arc<Server>, strike: &Strike) {
+    let token = strike.token.clone().unwrap_or_else(|| json!("unknown-token"));
+    let kinds = [
+        frame::chatter(),
+        frame::notification("notifications/tools/list_changed", &json!({})),
+        frame::notification("notifications/progress", &json!({ "progressToken": token, "progress": 1 })),
+    ];
+    let total = server.options.count.unwrap_or(1_000_000);
+    let answer = (strike.moment == Moment::Answer).then(|| strike.line.clone());
+    let server = Arc::clone(server);
+    thread::spawn(move || {
+        pour(&server, &kinds, total / 2);
+        if let Some(answer) = answer {
+            server.out.line(answer);
+        }
+        pour(&server, &kinds, total - total / 2);
+    });
+}
+
+/// In handfuls, so that other answers find a gap.
+fn pour(server: &Server, kinds: &[String], total: usize) {
+    let mut handful = String::new();
+    for number in 0..total {
+        handful.push_str(&kinds[number % kinds.len()]);
+        handful.push('\n');
+        if handful.len() > 1 << 15 || number + 1 == total {
+            if !server.out.bytes(handful.as_bytes()) {
+                return;
+            }
+            handful.clear();
+        }
+    }
+}
+
+/// Small on the wire, large once parsed: `--bytes` of `[{"":0},…]`.
+fn many_nodes(server: &Arc<Server>, strike: &Strike) {
+    let nodes = server.options.bytes.unwrap_or(6 << 20) / r#"{"":0},"#.len();
+    let list = vec![r#"{"":0}"#; nodes.max(1)].join(",");
+    server.out.line(frame::inject(&strike.line, format!(r#""structuredContent":[{list}]"#).as_bytes()));
+}
+
+/// `--count` arrays inside one another.
+fn deep_nesting(server: &Arc<Server>, strike: &Strike) {
+    let depth = server.options.count.unwrap_or(1_000_000);
+    let nest = format!(r#""structuredContent":{}{}"#, "[".repeat(depth), "]".repeat(depth));
+    server.out.line(frame::inject(&strike.line, nest.as_bytes()));
+}

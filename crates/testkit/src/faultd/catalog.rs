@@ -1,0 +1,130 @@
+//! Faults of the catalog: lists that mislead, and tools that test how faithfully answers are kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::frame::{self, Message};
+use super::healthy::{cached, completed};
+use super::server::{Conversation, Server, locked};
+use super::{Fault, Intercept, tools};
+
+/// The input schema of the tool `odd`, byte for byte as it is sent.
+pub const ODD_SCHEMA: &str = r#"{ "type" : "object",  "zeta":1, "properties" : {"b":{"type":"string"}, "a" :{"type":"integer","minimum":-0.0}},"x-unknown":{"k":[1.50,2E3]}, "$schema":"https://json-schema.org/draft/2020-12/schema","additionalProperties":false }"#;
+
+/// The members of the result of the tool `odd` after `resultType`, byte for byte as they are sent.
+pub const ODD_RESULT: &str = r#""zulu":{"b":1,"a":2},"content":[{"type":"hologram","depth":3,"data":"AAAA"},{"text":"plain \u0041 \/","type":"text","annotations":{"z":1,"audience":["user"]}}],"structuredContent":{"z":12345678901234567890123,"a":1.10,"m":[1e2,-0]},"alpha":null,"_meta":{"vendor/x":"y"}"#;
+
+pub fn find(name: &str) -> Option<Fault> {
+    let act: Intercept = match name {
+        "bad-tool" => bad_tool,
+        "fidelity" => fidelity,
+        "cursor-repeat" => repeated_cursor,
+        "cursor-empty" => empty_cursor,
+        "pages-endless" => endless_pages,
+        "env" => environment,
+        _ => return None,
+    };
+    Some(Fault::Intercept { act, handshake_only: false })
+}
+
+/// Malformed tools, each in its own way, between good ones.
+fn bad_tool(server: &Arc<Server>, message: &Message) -> bool {
+    let mut list = tools::definitions();
+    list.insert(1, json!({ "name": 7, "inputSchema": "none" }));
+    list.insert(3, json!({ "description": "no name", "inputSchema": { "type": "object" } }));
+    list.push(json!("not an object"));
+    message.is("tools/list") && send(server, message, cached(json!({ "tools": list })))
+}
+
+fn fidelity(server: &Arc<Server>, message: &Message) -> bool {
+    let kind = match *locked(&server.conversation) {
+        Conversation::Opening | Conversation::Open => "",
+        _ => r#""resultType":"complete","#,
+    };
+    let body = if message.is("tools/list") {
+        format!(r#""tools":[{{"inputSchema":{ODD_SCHEMA},"name":"odd","x-extra":[true]}}]"#)
+    } else if calls(message, "odd") {
+        ODD_RESULT.to_owned()
+    } else {
+        return false;
+    };
+    server.out.line(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{{kind}{body}}}}}"#, message.id()));
+    true
+}
+
+fn repeated_cursor(server: &Arc<Server>, message: &Message) -> bool {
+    message.is("tools/list") && page(server, message, 0, Some("same"))
+}
+
+/// The empty string is a cursor like any other (server/utilities/pagination).
+fn empty_cursor(server: &Arc<Server>, message: &Message) -> bool {
+    if !message.is("tools/list") {
+        return false;
+    }
+    match message.params["cursor"].as_str() {
+        None => page(server, message, 0, Some("")),
+        Some(_) => page(server, message, 1, None),
+    }
+}
+
+fn endless_pages(server: &Arc<Server>, message: &Message) -> bool {
+    let number = message.params["cursor"].as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
+    message.is("tools/list") && page(server, message, number, Some(&(number + 1).to_string()))
+}
+
+/// One tool, and the way to the next page.
+fn page(server: &Server, message: &Message, number: usize, next: Option<&str>) -> bool {
+    let mut body = cached(json!({ "tools": [tools::filler(number)] }));
+    if let Some(next) = next {
+        body["nextCursor"] = json!(next);
+    }
+    send(server, message, body)
+}
+
+/// Tools that tell what the process was given.
+fn environment(server: &Arc<Server>, message: &Message) -> bool {
+    if message.is("tools/list") {
+        let mut list = tools::definitions();
+        list.push(tools::tool("environ", "The environment.", json!({})));
+        list.push(tools::tool("fds", "The open descriptors.", json!({})));
+        return send(server, message, cached(json!({ "tools": list })));
+    }
+    if calls(message, "environ") {
+        let variables: BTreeMap<String, String> = std::env::vars_os()
+            .map(|(key, value)| (key.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+            .collect();
+        return send(server, message, told(json!(variables)));
+    }
+    calls(message, "fds") && send(server, message, told(json!({ "fds": descriptors() })))
+}
+
+/// Number and target of every open descriptor but the one used for looking.
+fn descriptors() -> BTreeMap<String, String> {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return BTreeMap::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let target = std::fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned();
+            Some((entry.file_name().to_string_lossy().into_owned(), target))
+        })
+        .filter(|(_, target)| !(target.starts_with("/proc/") && target.ends_with("/fd")))
+        .collect()
+}
+
+/// The value as structured content, and as text for those who do not read that.
+fn told(value: Value) -> Value {
+    let mut body = tools::text(&value.to_string());
+    body["structuredContent"] = value;
+    body
+}
+
+fn calls(message: &Message, tool: &str) -> bool {
+    message.is("tools/call") && message.params["name"] == tool
+}
+
+fn send(server: &Server, message: &Message, body: Value) -> bool {
+    server.out.line(frame::result(&message.id(), &completed(server, body)));
+    true
+}

@@ -1,0 +1,167 @@
+//! Messages as text: reading what arrived, and writing what leaves so that a fault can spoil it byte by byte.
+
+use serde_json::{Value, json};
+
+/// One message from the client, already told apart.
+pub struct Message {
+    /// Present on requests and responses.
+    pub id: Option<Value>,
+    /// Empty on a response.
+    pub method: String,
+    pub params: Value,
+    /// The error code of a response that has one.
+    pub error: Option<i64>,
+}
+
+impl Message {
+    /// Reads one line; `None` if it is no JSON object.
+    pub fn parse(line: &[u8]) -> Option<Message> {
+        let mut body: Value = serde_json::from_slice(line).ok()?;
+        let fields = body.as_object_mut()?;
+        Some(Message {
+            id: fields.remove("id"),
+            method: fields.get("method").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            params: fields.remove("params").unwrap_or_default(),
+            error: fields.get("error").map(|error| error["code"].as_i64().unwrap_or_default()),
+        })
+    }
+
+    pub fn is(&self, method: &str) -> bool {
+        self.method == method
+    }
+
+    pub fn is_response(&self) -> bool {
+        self.method.is_empty()
+    }
+
+    pub fn is_request(&self) -> bool {
+        !self.is_response() && self.id.is_some()
+    }
+
+    /// The id, or null where there is none.
+    pub fn id(&self) -> Value {
+        self.id.clone().unwrap_or_default()
+    }
+
+    pub fn meta(&self, key: &str) -> Option<&Value> {
+        self.params.get("_meta")?.get(key)
+    }
+
+    /// One of a tool call's arguments.
+    pub fn argument(&self, name: &str) -> &Value {
+        &self.params["arguments"][name]
+    }
+}
+
+/// Why a request is answered with an error.
+pub struct Refusal {
+    pub code: i64,
+    pub message: String,
+    pub data: Option<Value>,
+}
+
+impl Refusal {
+    pub fn new(code: i64, message: impl Into<String>) -> Refusal {
+        Refusal { code, message: message.into(), data: None }
+    }
+}
+
+/// Begins with the version and the id, in that order: [`with_id`] relies on it.
+pub fn result(id: &Value, result: &Value) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+pub fn error(id: &Value, refusal: &Refusal) -> String {
+    let mut error = json!({ "code": refusal.code, "message": refusal.message });
+    if let Some(data) = &refusal.data {
+        error["data"] = data.clone();
+    }
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+}
+
+pub fn request(id: &str, method: &str, params: &Value) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":{params}}}"#)
+}
+
+pub fn notification(method: &str, params: &Value) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+}
+
+/// A notification that nobody minds, where a fault needs a line to spoil.
+pub fn chatter() -> String {
+    notification("notifications/message", &json!({ "level": "info", "logger": "faultd", "data": "chatter" }))
+}
+
+/// The same answer with `token` where its id stood; no id at all where `token` is `None`.
+pub fn with_id(line: &str, id: &Value, token: Option<&str>) -> String {
+    let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
+    let rest = line.strip_prefix(&head).unwrap_or(line);
+    match token {
+        Some(token) => format!(r#"{{"jsonrpc":"2.0","id":{token},{rest}"#),
+        None => format!(r#"{{"jsonrpc":"2.0",{rest}"#),
+    }
+}
+
+/// Adds `fragment`, such as `"key":0`, as the first member of the result, or of the params, or of the error.
+pub fn inject(line: &str, fragment: &[u8]) -> Vec<u8> {
+    let (head, rest) = line.split_at(payload(line));
+    let mut bytes = Vec::with_capacity(line.len() + fragment.len() + 1);
+    bytes.extend_from_slice(head.as_bytes());
+    bytes.extend_from_slice(fragment);
+    if !rest.starts_with('}') {
+        bytes.push(b',');
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    bytes
+}
+
+/// The same message padded to exactly `size` bytes; unchanged if it is longer already.
+pub fn padded(line: &str, size: usize) -> Vec<u8> {
+    let bare = inject(line, br#""pad":"""#).len();
+    let filler = "a".repeat(size.saturating_sub(bare));
+    inject(line, format!(r#""pad":"{filler}""#).as_bytes())
+}
+
+/// Where the members of the message's payload begin.
+pub fn payload(line: &str) -> usize {
+    [r#""result":{"#, r#""params":{"#, r#""error":{"#]
+        .iter()
+        .find_map(|key| line.find(key).map(|at| at + key.len()))
+        .unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn injected_members_leave_valid_json() {
+        for body in [json!({}), json!({ "content": [] })] {
+            let line = inject(&result(&json!(7), &body), br#""x":1"#);
+            let value: Value = serde_json::from_slice(&line).unwrap();
+            assert_eq!(value["result"]["x"], 1);
+        }
+    }
+
+    #[test]
+    fn padding_is_exact() {
+        let line = result(&json!("a"), &json!({ "content": [] }));
+        assert_eq!(padded(&line, 4096).len(), 4096);
+    }
+
+    #[test]
+    fn ids_are_replaced() {
+        let line = result(&json!(7), &json!({}));
+        assert_eq!(with_id(&line, &json!(7), Some("7.0")), r#"{"jsonrpc":"2.0","id":7.0,"result":{}}"#);
+        assert_eq!(with_id(&line, &json!(7), None), r#"{"jsonrpc":"2.0","result":{}}"#);
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        let request = Message::parse(br#"{"id":1,"method":"ping"}"#).unwrap();
+        assert!(request.is_request() && !request.is_response());
+        let response = Message::parse(br#"{"id":1,"error":{"code":-32601}}"#).unwrap();
+        assert!(response.is_response() && response.error == Some(-32601));
+        assert!(Message::parse(b"[]").is_none() && Message::parse(b"{").is_none());
+    }
+}

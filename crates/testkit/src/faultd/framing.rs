@@ -1,0 +1,145 @@
+//! Faults of bytes and lines: what is written is not quite the line that was meant.
+
+use std::process::exit;
+use std::sync::Arc;
+use std::thread;
+
+use super::server::Server;
+use super::{Fault, Strike, frame};
+
+pub fn find(name: &str) -> Option<Fault> {
+    Some(match name {
+        "S14" => Fault::once(drip),
+        "S15" => Fault::once(half_a_line),
+        "S16" => Fault::at_start(noise),
+        "S17" => Fault::once(|server, strike| server.out.line(format!("listening on port 3000 {}", strike.line))),
+        "S18" => Fault::once(|server, strike| server.out.line(frame::inject(&strike.line, b"\"odd\":\"\xff\xfe\""))),
+        "S19-bom" => Fault::at_start(byte_order_mark),
+        "S19-crlf" => Fault::always(|server, strike| server.out.line(format!("{}\r", strike.line))),
+        "S19-cr" => Fault::always(lone_carriage_returns),
+        "S19-blank" => Fault::always(|server, strike| server.out.line(format!("\n\r\n\n{}\n\n", strike.line))),
+        "S19-spaces" => Fault::always(|server, strike| server.out.line(format!(" \t{} \t ", strike.line))),
+        "S20-le" => Fault::always(|server, strike| utf16(server, strike, u16::to_le_bytes)),
+        "S20-be" => Fault::always(|server, strike| utf16(server, strike, u16::to_be_bytes)),
+        "S21" => Fault::once(|server, strike| server.out.line(frame::inject(&strike.line, b"\"odd\":\"two\nlines\""))),
+        "S22-raw" => Fault::once(|server, strike| server.out.line(frame::inject(&strike.line, b"\"odd\":\"a\0b\""))),
+        "S22-key" => Fault::once(nul_in_keys),
+        "S23-100m" => Fault::once(id_after_the_flood),
+        "S23-idfirst" => Fault::once(id_before_the_flood),
+        "S23-endless" => Fault::once(endless_line),
+        "S24-minus" => Fault::once(|server, strike| exactly(server, strike, server.options.max.saturating_sub(1))),
+        "S24-exact" => Fault::once(|server, strike| exactly(server, strike, server.options.max)),
+        "S24-plus" => Fault::once(|server, strike| exactly(server, strike, server.options.max + 1)),
+        "S25-two" => Fault::once(three_frames_in_one_write),
+        "S25-split" => Fault::once(one_frame_in_many_writes),
+        _ => return None,
+    })
+}
+
+/// One byte a second. On a thread, so that the end of stdin is noticed meanwhile.
+fn drip(server: &Arc<Server>, strike: &Strike) {
+    let (server, line) = (Arc::clone(server), format!("{}\n", strike.line));
+    thread::spawn(move || {
+        let held = server.out.hold();
+        for byte in line.as_bytes() {
+            held.write(&[*byte]);
+            thread::sleep(server.options.delay(1000));
+        }
+    });
+}
+
+/// Half a line, and the rest of it after an hour.
+fn half_a_line(server: &Arc<Server>, strike: &Strike) {
+    let (server, line) = (Arc::clone(server), format!("{}\n", strike.line));
+    let (began, begin) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let held = server.out.hold();
+        let (first, rest) = line.as_bytes().split_at(line.len() / 2);
+        held.write(first);
+        began.send(()).ok();
+        thread::sleep(server.options.delay(3_600_000));
+        held.write(rest);
+    });
+    begin.recv().ok();
+}
+
+fn noise(server: &Arc<Server>, strike: &Strike) {
+    let lines = ["Server started", "", "> fault@1.0.0 start", "[info] {not json}", "ready in 12 ms", "null", "7"];
+    for number in 0..server.options.count.unwrap_or(lines.len()) {
+        server.out.line(lines[number % lines.len()]);
+    }
+    strike.deliver(server);
+}
+
+fn byte_order_mark(server: &Arc<Server>, strike: &Strike) {
+    server.out.bytes(b"\xef\xbb\xbf");
+    strike.deliver(server);
+}
+
+/// A carriage return is JSON whitespace, and ends no line.
+fn lone_carriage_returns(server: &Arc<Server>, strike: &Strike) {
+    server.out.line(format!("\r{{\r{}", &strike.line[1..]));
+}
+
+/// A byte order mark, the line and its newline, in units of two bytes.
+fn utf16(server: &Server, strike: &Strike, bytes: fn(u16) -> [u8; 2]) {
+    let text = format!("\u{feff}{}\n", strike.line);
+    let units: Vec<u8> = text.encode_utf16().flat_map(bytes).collect();
+    server.out.bytes(&units);
+}
+
+/// Members that differ from the real ones by an escaped NUL, and lie.
+fn nul_in_keys(server: &Arc<Server>, strike: &Strike) {
+    let decoys = br#""resultType\u0000":"mystery","content\u0000":[],"isError\u0000":true,"\u0000":0"#;
+    server.out.line(frame::inject(&strike.line, decoys));
+}
+
+fn id_after_the_flood(server: &Arc<Server>, strike: &Strike) {
+    let bare = frame::with_id(&strike.line, &strike.id, None);
+    let open = &bare[..bare.len() - 1];
+    flood(server, &format!(r#"{open},"id":{}}}"#, strike.id));
+}
+
+fn id_before_the_flood(server: &Arc<Server>, strike: &Strike) {
+    flood(server, &strike.line);
+}
+
+/// The line with `--bytes` of padding inside its payload.
+fn flood(server: &Server, line: &str) {
+    let (head, rest) = line.split_at(frame::payload(line));
+    let held = server.out.hold();
+    held.write(format!("{head}\"pad\":\"").as_bytes());
+    held.fill(b'a', server.options.bytes.unwrap_or(100_000_000));
+    held.write(format!("\",{rest}\n").as_bytes());
+}
+
+/// Never ends until nobody reads.
+fn endless_line(server: &Arc<Server>, strike: &Strike) {
+    let (server, line) = (Arc::clone(server), strike.line.clone());
+    thread::spawn(move || {
+        let held = server.out.hold();
+        held.write(&line.as_bytes()[..frame::payload(&line)]);
+        held.write(b"\"pad\":\"");
+        while held.fill(b'a', 1 << 20) {}
+        exit(0)
+    });
+}
+
+fn exactly(server: &Server, strike: &Strike, size: usize) {
+    server.out.line(frame::padded(&strike.line, size));
+}
+
+/// The answer in the middle, so that neither the first nor the last frame of a read is enough.
+fn three_frames_in_one_write(server: &Arc<Server>, strike: &Strike) {
+    let chatter = frame::chatter();
+    server.out.bytes(format!("{chatter}\n{}\n{chatter}\n", strike.line).as_bytes());
+}
+
+fn one_frame_in_many_writes(server: &Arc<Server>, strike: &Strike) {
+    let mut line = frame::padded(&strike.line, 9_999);
+    line.push(b'\n');
+    let held = server.out.hold();
+    for byte in line {
+        held.write(&[byte]);
+    }
+}

@@ -1,0 +1,225 @@
+//! What a server without faults says. Dual-era by default; see [`Era`].
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::frame::{self, Message, Refusal};
+use super::options::{Era, HANDSHAKE, MODERN};
+use super::server::{Conversation, Server, locked};
+use super::tools;
+
+/// Puts what the oracle will ask about into the ledger, before anything else is done with it.
+pub fn record(server: &Server, message: &Message) {
+    match message.method.as_str() {
+        "tools/call" => {
+            let tool = message.params["name"].as_str().unwrap_or("?");
+            let which = match message.argument("nonce") {
+                Value::String(nonce) => nonce.clone(),
+                _ => format!("id:{}", plain(&message.id())),
+            };
+            server.record(&format!("call {tool} {which}"));
+        }
+        "notifications/cancelled" => server.record(&format!("cancelled {}", plain(&message.params["requestId"]))),
+        "server/discover" | "initialize" => server.record(&format!("opened {}", message.method)),
+        _ => {}
+    }
+}
+
+pub fn notified(server: &Arc<Server>, message: &Message) {
+    match message.method.as_str() {
+        "notifications/cancelled" => server.cancel(&message.params["requestId"]),
+        "notifications/initialized" => {
+            let mut conversation = locked(&server.conversation);
+            if *conversation == Conversation::Opening {
+                *conversation = Conversation::Open;
+                drop(conversation);
+                server.ready(Value::Null, "");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The whole line to send, or nothing if the request was cancelled meanwhile.
+pub fn answer(server: &Server, message: &Message) -> Option<String> {
+    let outcome = match message.method.as_str() {
+        "server/discover" => discover(server, message),
+        "initialize" => initialize(server, message),
+        "ping" if *locked(&server.conversation) != Conversation::Stateless => Ok(json!({})),
+        _ => match admit(server, message) {
+            Ok(()) if message.is("tools/call") => tools::call(server, message)?,
+            Ok(()) => look_up(server, message),
+            Err(refusal) => Err(refusal),
+        },
+    };
+    Some(match outcome {
+        Ok(body) => frame::result(&message.id(), &completed(server, body)),
+        Err(refusal) => frame::error(&message.id(), &refusal),
+    })
+}
+
+/// A `DiscoverResult` that offers `versions`.
+pub fn discover_result(versions: &[&str]) -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": versions,
+        "capabilities": capabilities(),
+        "instructions": "Handle with care.",
+        "ttlMs": 60_000,
+        "cacheScope": "public",
+        "_meta": { "io.modelcontextprotocol/serverInfo": server_info() },
+    })
+}
+
+/// What `initialize` is answered with: the revision asked for if it is not too new, else our newest.
+pub fn initialize_result(server: &Server, message: &Message) -> Value {
+    let newest = server.options.era.newest_handshake();
+    let asked = message.params["protocolVersion"].as_str().unwrap_or_default();
+    let agreed = HANDSHAKE.into_iter().find(|known| *known == asked && *known <= newest).unwrap_or(newest);
+    json!({
+        "protocolVersion": agreed,
+        "capabilities": capabilities(),
+        "serverInfo": server_info(),
+        "instructions": "Handle with care.",
+    })
+}
+
+pub fn unsupported_version(supported: &[&str], requested: &Value) -> Refusal {
+    Refusal {
+        code: -32022,
+        message: "Unsupported protocol version".to_owned(),
+        data: Some(json!({ "supported": supported, "requested": requested })),
+    }
+}
+
+pub fn method_not_found(message: &Message) -> Refusal {
+    Refusal::new(-32601, format!("Method not found: {}", message.method))
+}
+
+fn discover(server: &Server, message: &Message) -> Result<Value, Refusal> {
+    if server.options.era != Era::Modern {
+        return Err(method_not_found(message));
+    }
+    if matches!(*locked(&server.conversation), Conversation::Opening | Conversation::Open) {
+        return Err(wrong_era());
+    }
+    check_meta(message)?;
+    Ok(discover_result(&[MODERN]))
+}
+
+fn initialize(server: &Server, message: &Message) -> Result<Value, Refusal> {
+    let mut conversation = locked(&server.conversation);
+    if *conversation != Conversation::Undecided {
+        return Err(wrong_era());
+    }
+    *conversation = Conversation::Opening;
+    Ok(initialize_result(server, message))
+}
+
+/// Lets a request in if it suits the era, and settles the era if that was open.
+fn admit(server: &Server, message: &Message) -> Result<(), Refusal> {
+    let mut conversation = locked(&server.conversation);
+    match *conversation {
+        Conversation::Undecided if server.options.era == Era::Modern => {
+            check_meta(message)?;
+            *conversation = Conversation::Stateless;
+            Ok(())
+        }
+        Conversation::Undecided => Err(Refusal::new(-32600, "Server not initialized")),
+        Conversation::Stateless => check_meta(message),
+        Conversation::Opening | Conversation::Open => {
+            if message.meta("io.modelcontextprotocol/protocolVersion").is_some() {
+                return Err(wrong_era());
+            }
+            if *conversation == Conversation::Opening {
+                server.record(&format!("violation {} before notifications/initialized", message.method));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The two keys without which a stateless request is refused (2026-07-28, basic/index).
+fn check_meta(message: &Message) -> Result<(), Refusal> {
+    let version = message.meta("io.modelcontextprotocol/protocolVersion");
+    let capabilities = message.meta("io.modelcontextprotocol/clientCapabilities");
+    match version {
+        Some(version @ Value::String(name)) if name != MODERN => Err(unsupported_version(&[MODERN], version)),
+        Some(Value::String(_)) if capabilities.is_some_and(Value::is_object) => Ok(()),
+        _ => Err(Refusal::new(-32602, "Missing required _meta: protocolVersion and clientCapabilities")),
+    }
+}
+
+fn wrong_era() -> Refusal {
+    Refusal::new(-32600, "this connection serves the other protocol era")
+}
+
+fn look_up(server: &Server, message: &Message) -> Result<Value, Refusal> {
+    match message.method.as_str() {
+        "tools/list" => tools::list(server, message),
+        "resources/list" => Ok(cached(json!({
+            "resources": [{ "uri": "fault://greeting", "name": "greeting", "mimeType": "text/plain" }],
+        }))),
+        "resources/templates/list" => Ok(cached(json!({
+            "resourceTemplates": [{ "uriTemplate": "fault://item/{number}", "name": "item" }],
+        }))),
+        "resources/read" => read(server, message),
+        "prompts/list" => Ok(cached(json!({
+            "prompts": [{ "name": "greet", "arguments": [{ "name": "who", "required": true }] }],
+        }))),
+        "prompts/get" => prompt(message),
+        _ => Err(method_not_found(message)),
+    }
+}
+
+fn read(server: &Server, message: &Message) -> Result<Value, Refusal> {
+    let uri = message.params["uri"].as_str().unwrap_or_default();
+    if uri != "fault://greeting" && !uri.starts_with("fault://item/") {
+        let stateless = *locked(&server.conversation) == Conversation::Stateless;
+        return Err(Refusal::new(if stateless { -32602 } else { -32002 }, format!("Resource not found: {uri}")));
+    }
+    Ok(cached(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": "hello" }] })))
+}
+
+fn prompt(message: &Message) -> Result<Value, Refusal> {
+    if message.params["name"] != "greet" {
+        return Err(Refusal::new(-32602, "Unknown prompt"));
+    }
+    let text = format!("Greet {}.", message.argument("who").as_str().unwrap_or("everybody"));
+    Ok(json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": text } }] }))
+}
+
+/// Marks a result as cacheable for a minute.
+pub fn cached(mut body: Value) -> Value {
+    body["ttlMs"] = json!(60_000);
+    body["cacheScope"] = json!("private");
+    body
+}
+
+/// Adds what the stateless era wants of every result, and takes away what only it knows.
+pub fn completed(server: &Server, mut body: Value) -> Value {
+    let handshake = matches!(*locked(&server.conversation), Conversation::Opening | Conversation::Open);
+    if let Some(fields) = body.as_object_mut() {
+        if handshake {
+            fields.remove("ttlMs");
+            fields.remove("cacheScope");
+        } else if *locked(&server.conversation) == Conversation::Stateless {
+            fields.insert("resultType".to_owned(), json!("complete"));
+        }
+    }
+    body
+}
+
+fn capabilities() -> Value {
+    json!({ "tools": { "listChanged": true }, "resources": { "listChanged": true }, "prompts": {} })
+}
+
+fn server_info() -> Value {
+    json!({ "name": "faultd", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// An id as the ledger spells it: strings without their quotes.
+pub fn plain(id: &Value) -> String {
+    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+}

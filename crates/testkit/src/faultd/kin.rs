@@ -1,0 +1,94 @@
+//! Processes that the server starts: made by executing this very program again, so that they inherit
+//! the environment and with it the oracle's marker.
+
+use std::process::{Child, Command, Stdio, exit};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, getsid, setsid};
+
+use super::server::{Server, stand_still};
+
+/// The life of a process started here: `kin sleep`, `kin sleep-apart`, `kin fork` or `kin exit`.
+pub fn run(mut args: impl Iterator<Item = String>) -> ! {
+    match args.next().as_deref() {
+        Some("sleep") => stand_still(),
+        Some("sleep-apart") => {
+            setsid().ok();
+            stand_still()
+        }
+        Some("fork") => {
+            setsid().ok();
+            start(&mut bare("sleep"));
+            exit(0)
+        }
+        _ => exit(0),
+    }
+}
+
+/// Starts a sleeper in a session of its own, and one more that is nobody's child.
+pub fn start_daemons() {
+    start(&mut bare("sleep-apart"));
+    if let Some(mut middle) = start(&mut bare("fork")) {
+        middle.wait().ok();
+    }
+}
+
+/// Starts a sleeper in this group that holds all three of our pipes.
+pub fn start_holder() {
+    start(&mut again(&["kin", "sleep"]));
+}
+
+/// Starts a sleeper out of this group that holds our stdout.
+pub fn start_stdout_holder() {
+    start(again(&["kin", "sleep-apart"]).stdin(Stdio::null()).stderr(Stdio::null()));
+}
+
+/// Starts a process that has exited by the time this returns, and has not been waited for.
+pub fn start_zombie() {
+    let Some(child) = start(&mut bare("exit")) else { return };
+    let stat = format!("/proc/{}/stat", child.id());
+    wait_until(|| std::fs::read_to_string(&stat).is_ok_and(|text| text.contains(") Z ")));
+}
+
+/// Starts a healthy server on our own pipes; it stays when stdin ends.
+pub fn start_server(server: &Server) -> Option<Child> {
+    let mut command = again(&["stdio", "ok", "--linger", "--era", server.options.era.as_str()]);
+    if let Some(ledger) = &server.options.ledger {
+        command.arg("--ledger").arg(ledger);
+    }
+    start(&mut command)
+}
+
+/// Starts the process, and waits until one that goes its own way has gone.
+fn start(command: &mut Command) -> Option<Child> {
+    let apart = command.get_args().any(|argument| argument == "sleep-apart");
+    let child = command.spawn().inspect_err(|error| eprintln!("faultd: kin: {error}")).ok()?;
+    if apart {
+        let pid = Pid::from_child(&child);
+        wait_until(|| getsid(Some(pid)) == Ok(pid));
+    }
+    Some(child)
+}
+
+fn bare(role: &str) -> Command {
+    let mut command = again(&["kin", role]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// This program once more; `faultd` stays in front where a test binary was started with it.
+fn again(args: &[&str]) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    if std::env::args().nth(1).as_deref() == Some("faultd") {
+        command.arg("faultd");
+    }
+    command.args(args);
+    command
+}
+
+fn wait_until(mut done: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !done() && since.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

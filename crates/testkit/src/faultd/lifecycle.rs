@@ -1,0 +1,164 @@
+//! Faults of the process: how it dies, will not die, stops listening, or leaves others behind.
+
+use std::io::Write;
+use std::process::{abort, exit};
+use std::sync::Arc;
+
+use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
+
+use super::server::{Server, stand_still};
+use super::{Fault, Moment, Strike, kin, out};
+
+pub fn find(name: &str) -> Option<Fault> {
+    Some(match name {
+        "S02" => Fault::at_start(|_, _| die(0)),
+        "S03" => Fault::when_ready(|_, _| die(1)),
+        "S03-list" => Fault::Intercept { act: |_, message| message.is("tools/list") && die(1), handshake_only: false },
+        "S04" => Fault::once(|_, _| abort_quietly()),
+        "S04-segv" => Fault::once(|_, _| segfault()),
+        "S05" => Fault::once(answer_without_newline),
+        "S06" => Fault::once(answer_and_exit),
+        "S07" => Fault::once(close_stdout),
+        "S08" => Fault::once(close_stdin),
+        "S08-mute" => Fault::once(close_stdin_silently),
+        "S09" => Fault::at_start(|_, _| stand_still()),
+        "deaf" => Fault::when_ready(|_, _| stand_still()),
+        "deaf-babbling" => Fault::when_ready(babble),
+        "S37" => Fault::once(flood_stderr),
+        "S38" => Fault::at_start(refuse_to_leave),
+        "S39" => Fault::once(stop),
+        "S40" => Fault::at_start(leave_a_holder),
+        "S40-wait" => Fault::at_start(wrap),
+        "S41" => Fault::at_start(leave_daemons),
+        "S42" => Fault::at_start(leave_a_stdout_holder),
+        "S43" => Fault::at_start(leave_zombies),
+        "S44" => Fault::at_start(hog),
+        _ => return None,
+    })
+}
+
+/// Exits after a last word, so that there is a tail of stderr to show.
+fn die(code: i32) -> ! {
+    eprintln!("faultd: exiting with {code}, as asked");
+    exit(code)
+}
+
+fn abort_quietly() -> ! {
+    forbid_core();
+    abort()
+}
+
+fn segfault() -> ! {
+    forbid_core();
+    loop {
+        // Twice at least: the first is taken by Rust's guard-page handler, which then steps aside.
+        kill_process(getpid(), Signal::SEGV).ok();
+    }
+}
+
+fn forbid_core() {
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).ok();
+}
+
+fn answer_without_newline(server: &Arc<Server>, strike: &Strike) {
+    server.out.bytes(strike.line.as_bytes());
+    exit(0)
+}
+
+fn answer_and_exit(server: &Arc<Server>, strike: &Strike) {
+    strike.deliver(server);
+    exit(0)
+}
+
+fn close_stdout(server: &Arc<Server>, _: &Strike) {
+    server.out.close().ok();
+}
+
+fn close_stdin(server: &Arc<Server>, strike: &Strike) {
+    close_stdin_silently(server, strike);
+    std::thread::sleep(server.options.delay(1000));
+    strike.deliver(server);
+}
+
+fn close_stdin_silently(server: &Arc<Server>, _: &Strike) {
+    server.linger();
+    out::close_stdin().ok();
+}
+
+/// Reads no more, and sends what tempts a client to reply at length.
+fn babble(server: &Arc<Server>, _: &Strike) {
+    for number in 0..server.options.count.unwrap_or(100_000) {
+        server.out.line(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":7}}"#));
+    }
+    stand_still()
+}
+
+fn flood_stderr(server: &Arc<Server>, strike: &Strike) {
+    let chunk = [b'e'; 1 << 16];
+    let mut left = server.options.bytes.unwrap_or(64 << 20);
+    let mut stderr = std::io::stderr().lock();
+    while left > 0 {
+        let now = left.min(chunk.len());
+        if stderr.write_all(&chunk[..now]).is_err() {
+            break;
+        }
+        left -= now;
+    }
+    strike.deliver(server);
+}
+
+/// A call that strikes here stays unanswered, so that closing finds it in flight.
+fn refuse_to_leave(server: &Arc<Server>, _: &Strike) {
+    server.linger();
+    ignore_terminate();
+}
+
+#[expect(unsafe_code, reason = "no safe API sets a signal to be ignored")]
+fn ignore_terminate() {
+    // SAFETY: SIG_IGN installs no handler, so no code of ours runs in signal context.
+    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+}
+
+/// Answers, if ever continued.
+fn stop(server: &Arc<Server>, strike: &Strike) {
+    kill_process(getpid(), Signal::STOP).ok();
+    strike.deliver(server);
+}
+
+/// At the start the one who stays is a server, as behind a wrapper script that forgot `exec`.
+fn leave_a_holder(server: &Arc<Server>, strike: &Strike) {
+    if strike.moment == Moment::Start {
+        kin::start_server(server);
+    } else {
+        kin::start_holder();
+    }
+    exit(0)
+}
+
+/// Waits for a server that has our pipes, as `sh -c 'server; true'` does.
+fn wrap(server: &Arc<Server>, _: &Strike) {
+    let status = kin::start_server(server).and_then(|mut child| child.wait().ok());
+    exit(status.and_then(|status| status.code()).unwrap_or(1))
+}
+
+fn leave_daemons(server: &Arc<Server>, strike: &Strike) {
+    kin::start_daemons();
+    strike.deliver(server);
+}
+
+fn leave_a_stdout_holder(_: &Arc<Server>, _: &Strike) {
+    kin::start_stdout_holder();
+    exit(0)
+}
+
+fn leave_zombies(server: &Arc<Server>, _: &Strike) {
+    for _ in 0..server.options.count.unwrap_or(5) {
+        kin::start_zombie();
+    }
+    exit(1)
+}
+
+fn hog(server: &Arc<Server>, strike: &Strike) {
+    Box::leak(vec![1u8; server.options.bytes.unwrap_or(400 << 20)].into_boxed_slice());
+    strike.deliver(server);
+}

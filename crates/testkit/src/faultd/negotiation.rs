@@ -1,0 +1,132 @@
+//! Faults of the opening: servers that mislead about which protocol they speak.
+
+use std::process::exit;
+use std::sync::Arc;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::frame::{self, Message, Refusal};
+use super::healthy::{discover_result, initialize_result, method_not_found, unsupported_version};
+use super::options::{HANDSHAKE, MODERN};
+use super::server::{Conversation, Server, locked};
+use super::{Fault, Intercept};
+
+/// Revisions that nobody speaks yet.
+const FUTURE: [&str; 1] = ["2031-01-01"];
+
+pub fn find(name: &str) -> Option<Fault> {
+    Some(match name {
+        "S10" => handshake(|_, message| message.is("server/discover")),
+        "S10-mute" => dual(|_, _| true),
+        "S11-valid" => dual(late_discovery),
+        "S11-error" => handshake(late_refusal),
+        "S11-slow" => Fault::at_start(|server, _| thread::sleep(server.options.delay(40_000))),
+        "dies-on-probe" => handshake(die_on_probe),
+        "success-not-discover" => handshake(empty_success),
+        "32022-legacy" => handshake(|server, message| refuse_probe(server, message, &HANDSHAKE)),
+        "32022-modern" => dual(|server, message| {
+            message.is("server/discover") && server.first_time() && refuse_probe(server, message, &[MODERN])
+        }),
+        "32022-disjoint" => dual(refuse_everything),
+        "discover-no-overlap" => handshake(discover_the_future),
+        _ => return None,
+    })
+}
+
+/// The healthy rest speaks both eras, unless `--era` says otherwise.
+fn dual(act: Intercept) -> Fault {
+    Fault::Intercept { act, handshake_only: false }
+}
+
+/// The healthy rest knows only the handshake.
+fn handshake(act: Intercept) -> Fault {
+    Fault::Intercept { act, handshake_only: true }
+}
+
+/// Answers the probe only when `initialize` has come, and stays stateless (Python `mcp` 2.3.0: measured).
+fn late_discovery(server: &Arc<Server>, message: &Message) -> bool {
+    if keep_probe(server, message) {
+        return true;
+    }
+    let Some(probe) = kept_probe(server, message) else { return false };
+    *locked(&server.conversation) = Conversation::Stateless;
+    server.out.line(frame::result(&probe, &discover_result(&[MODERN])));
+    let refusal = Refusal::new(-32600, "this connection serves the stateless protocol era");
+    server.out.line(frame::error(&message.id(), &refusal));
+    true
+}
+
+/// Refuses the probe only when `initialize` has been answered.
+fn late_refusal(server: &Arc<Server>, message: &Message) -> bool {
+    if keep_probe(server, message) {
+        return true;
+    }
+    let Some(probe) = kept_probe(server, message) else { return false };
+    *locked(&server.conversation) = Conversation::Opening;
+    server.out.line(frame::result(&message.id(), &initialize_result(server, message)));
+    server.out.line(frame::error(&probe, &Refusal::new(-32601, "Method not found: server/discover")));
+    true
+}
+
+fn keep_probe(server: &Server, message: &Message) -> bool {
+    let probe = message.is("server/discover");
+    if probe {
+        locked(&server.late).insert("probe".to_owned(), message.id().to_string());
+    }
+    probe
+}
+
+/// The probe's id, once `initialize` is here.
+fn kept_probe(server: &Server, message: &Message) -> Option<Value> {
+    if !message.is("initialize") {
+        return None;
+    }
+    let text = locked(&server.late).remove("probe")?;
+    serde_json::from_str(&text).ok()
+}
+
+/// As older rmcp servers do with any request before `initialize`.
+fn die_on_probe(server: &Arc<Server>, message: &Message) -> bool {
+    if *locked(&server.conversation) == Conversation::Undecided && !message.is("initialize") {
+        eprintln!("faultd: expected initialize, got {}", message.method);
+        exit(1);
+    }
+    false
+}
+
+/// As the conformance suite's `initialize` mock does.
+fn empty_success(server: &Arc<Server>, message: &Message) -> bool {
+    let probe = message.is("server/discover");
+    if probe {
+        server.out.line(frame::result(&message.id(), &json!({})));
+    }
+    probe
+}
+
+fn refuse_probe(server: &Arc<Server>, message: &Message, supported: &[&str]) -> bool {
+    message.is("server/discover") && refuse(server, message, supported)
+}
+
+fn refuse_everything(server: &Arc<Server>, message: &Message) -> bool {
+    message.is_request() && refuse(server, message, &FUTURE)
+}
+
+fn refuse(server: &Server, message: &Message, supported: &[&str]) -> bool {
+    let requested = message.meta("io.modelcontextprotocol/protocolVersion").cloned().unwrap_or_default();
+    server.out.line(frame::error(&message.id(), &unsupported_version(supported, &requested)));
+    true
+}
+
+/// A valid result that offers nothing the client knows; whoever comes with the handshake is served.
+fn discover_the_future(server: &Arc<Server>, message: &Message) -> bool {
+    if message.is("server/discover") {
+        server.out.line(frame::result(&message.id(), &discover_result(&FUTURE)));
+        return true;
+    }
+    if message.is_request() && message.meta("io.modelcontextprotocol/protocolVersion").is_some() {
+        server.out.line(frame::error(&message.id(), &method_not_found(message)));
+        return true;
+    }
+    false
+}

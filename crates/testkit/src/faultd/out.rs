@@ -1,0 +1,78 @@
+//! The way out: stdout, unbuffered, one holder at a time.
+
+use std::fs::File;
+use std::io;
+use std::sync::{Mutex, MutexGuard};
+
+/// Stdout as descriptor 1 and nothing else, so that closing it really closes it.
+#[derive(Default)]
+pub struct Out {
+    turn: Mutex<()>,
+}
+
+impl Out {
+    /// Sends one line in one write. A closed pipe is no matter: the end of stdin ends the server.
+    pub fn line(&self, line: impl AsRef<[u8]>) {
+        let mut bytes = line.as_ref().to_vec();
+        bytes.push(b'\n');
+        self.bytes(&bytes);
+    }
+
+    /// Sends bytes as they are; false once nobody can read them.
+    pub fn bytes(&self, bytes: &[u8]) -> bool {
+        self.hold().write(bytes)
+    }
+
+    /// Keeps everybody else from writing until the holder is dropped.
+    pub fn hold(&self) -> Held<'_> {
+        Held { _turn: self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) }
+    }
+
+    /// Whether somebody is in the middle of writing.
+    pub fn is_held(&self) -> bool {
+        self.turn.try_lock().is_err()
+    }
+
+    /// Closes the pipe; what is written later goes nowhere.
+    pub fn close(&self) -> io::Result<()> {
+        let nowhere = File::options().write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdout(nowhere)?;
+        Ok(())
+    }
+}
+
+pub struct Held<'a> {
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl Held<'_> {
+    pub fn write(&self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            match rustix::io::retry_on_intr(|| rustix::io::write(rustix::stdio::stdout(), bytes)) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Writes `total` bytes of `filler` without ever holding them all.
+    pub fn fill(&self, filler: u8, total: usize) -> bool {
+        let chunk = vec![filler; 1 << 16];
+        let mut left = total;
+        while left > 0 {
+            let now = left.min(chunk.len());
+            if !self.write(&chunk[..now]) {
+                return false;
+            }
+            left -= now;
+        }
+        true
+    }
+}
+
+/// Closes the pipe from the client; the next read sees its end.
+pub fn close_stdin() -> io::Result<()> {
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! The server's state, and the decision when its fault is due.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::exit;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::frame::{self, Message};
+use super::options::{Era, Options, Phase};
+use super::out::Out;
+use super::{Fault, Strike, Timing};
+
+/// How long a server that will not leave stays at most, so that a failed test leaves nothing for ever.
+pub const OUTSTAYING: Duration = Duration::from_secs(120);
+
+pub struct Server {
+    pub options: Options,
+    pub out: Out,
+    pub fault: Fault,
+    pub conversation: Mutex<Conversation>,
+    /// Lines kept back: for a late answer, by the request's id.
+    pub late: Mutex<HashMap<String, String>>,
+    /// Lines kept back until enough have come together.
+    pub gathered: Mutex<Vec<String>>,
+    struck: AtomicBool,
+    lingers: AtomicBool,
+    cancelled: Mutex<HashSet<String>>,
+    cancellation: Condvar,
+    asked: Mutex<HashMap<String, Asked>>,
+    asks: AtomicU64,
+}
+
+/// Which era the client has chosen. A dual-era server does not let it change its mind
+/// (Python `mcp` 2.3.0 answers -32600 then: measured).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Conversation {
+    Undecided,
+    Stateless,
+    /// `initialize` was answered.
+    Opening,
+    /// `notifications/initialized` came.
+    Open,
+}
+
+/// A request of the server's own.
+struct Asked {
+    method: &'static str,
+    /// Sent once the client has replied, or has had its time.
+    then: Option<String>,
+}
+
+impl Server {
+    pub fn new(mut options: Options) -> Result<Server, String> {
+        let mut fault = Fault::find(&options.case).ok_or_else(|| format!("unknown case {}", options.case))?;
+        if options.state.as_deref().is_some_and(|state| !first_start(state)) {
+            fault = Fault::None;
+        }
+        if let Fault::Intercept { handshake_only: true, .. } = fault
+            && options.era == Era::Modern
+        {
+            options.era = Era::Legacy;
+        }
+        Ok(Server {
+            lingers: AtomicBool::new(options.linger),
+            options,
+            out: Out::default(),
+            fault,
+            conversation: Mutex::new(Conversation::Undecided),
+            late: Mutex::default(),
+            gathered: Mutex::default(),
+            struck: AtomicBool::new(false),
+            cancelled: Mutex::default(),
+            cancellation: Condvar::new(),
+            asked: Mutex::default(),
+            asks: AtomicU64::new(0),
+        })
+    }
+
+    /// Commits a fault that belongs before everything else.
+    pub fn begin(self: &Arc<Self>) {
+        if let Fault::Strike { act, timing: Timing::AtStart } = self.fault
+            && self.options.phase == Phase::Before
+            && self.first_time()
+        {
+            act(self, &Strike::at_start());
+        }
+    }
+
+    /// Whether the answer to `message` is the one to spoil. Saying yes spends a fault that happens once.
+    pub fn strikes(&self, message: &Message) -> bool {
+        let Fault::Strike { timing, .. } = self.fault else { return false };
+        let due = match self.options.phase {
+            Phase::Before => timing == Timing::Always || self.is_opening(message),
+            Phase::During => message.is("tools/call"),
+            Phase::Ready | Phase::After => false,
+        };
+        due && (timing == Timing::Always || self.first_time())
+    }
+
+    /// Notes a healthy answer that went out, and commits the fault that follows it.
+    pub fn delivered(self: &Arc<Self>, message: &Message, line: &str) {
+        if message.is("server/discover") && line.contains(r#""result":"#) {
+            *locked(&self.conversation) = Conversation::Stateless;
+            self.ready(message.id(), line);
+        }
+        if message.is("tools/call") && self.options.phase == Phase::After {
+            self.strike_idle(message.id(), line);
+        }
+    }
+
+    /// Commits the fault that needs an opening and no call.
+    pub fn ready(self: &Arc<Self>, id: Value, line: &str) {
+        let Fault::Strike { timing, .. } = self.fault else { return };
+        let phase = self.options.phase;
+        if phase == Phase::Ready || (phase == Phase::After && timing == Timing::WhenReady) {
+            self.strike_idle(id, line);
+        }
+    }
+
+    fn strike_idle(self: &Arc<Self>, id: Value, previous: &str) {
+        if let Fault::Strike { act, .. } = self.fault
+            && self.first_time()
+        {
+            act(self, &Strike::idle(id, previous.to_owned()));
+        }
+    }
+
+    /// True the first time it is asked.
+    pub fn first_time(&self) -> bool {
+        !self.struck.swap(true, Ordering::SeqCst)
+    }
+
+    fn is_opening(&self, message: &Message) -> bool {
+        message.is("initialize") || (message.is("server/discover") && self.options.era == Era::Modern)
+    }
+
+    /// Adds a line to the ledger in one appending write.
+    pub fn record(&self, entry: &str) {
+        let Some(path) = &self.options.ledger else { return };
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let written = file.and_then(|mut file| file.write_all(format!("{entry}\n").as_bytes()));
+        if let Err(error) = written {
+            eprintln!("faultd: ledger: {error}");
+        }
+    }
+
+    /// Notes a cancellation, and sends the answer that was waiting to be late.
+    pub fn cancel(&self, id: &Value) {
+        locked(&self.cancelled).insert(id.to_string());
+        self.cancellation.notify_all();
+        if let Some(line) = locked(&self.late).remove(&id.to_string()) {
+            self.out.line(line);
+        }
+    }
+
+    /// Waits for `time`; true as soon as the request is cancelled.
+    pub fn cancelled_within(&self, id: &Value, time: Duration) -> bool {
+        let key = id.to_string();
+        let waited = self.cancellation.wait_timeout_while(locked(&self.cancelled), time, |set| !set.contains(&key));
+        waited.is_ok_and(|(set, _)| set.contains(&key))
+    }
+
+    /// Sends a request to the client. `then` follows the reply, or follows anyway if none comes in time.
+    pub fn ask(self: &Arc<Self>, method: &'static str, params: &Value, then: Option<String>) {
+        let id = format!("faultd-{}", self.asks.fetch_add(1, Ordering::SeqCst));
+        locked(&self.asked).insert(format!("\"{id}\""), Asked { method, then });
+        self.out.line(frame::request(&id, method, params));
+        let server = Arc::clone(self);
+        std::thread::spawn(move || {
+            std::thread::sleep(server.options.delay(20_000));
+            server.settle(&format!("\"{id}\""), "none");
+        });
+    }
+
+    /// Notes the client's reply to a request of ours.
+    pub fn replied(&self, message: &Message) {
+        let outcome = message.error.map_or_else(|| "result".to_owned(), |code| code.to_string());
+        if !self.settle(&message.id().to_string(), &outcome) {
+            self.record(&format!("violation reply to {}", message.id()));
+        }
+    }
+
+    fn settle(&self, key: &str, outcome: &str) -> bool {
+        let Some(asked) = locked(&self.asked).remove(key) else { return false };
+        self.record(&format!("reply {} {outcome}", asked.method));
+        if let Some(line) = asked.then {
+            self.out.line(line);
+        }
+        true
+    }
+
+    /// Makes the server stay when stdin ends.
+    pub fn linger(&self) {
+        self.lingers.store(true, Ordering::SeqCst);
+    }
+
+    /// What happens when stdin has ended.
+    pub fn leave(&self) -> ! {
+        if self.lingers.load(Ordering::SeqCst) {
+            stand_still();
+        }
+        exit(0)
+    }
+}
+
+/// Does nothing until killed, or until it would be a nuisance.
+pub fn stand_still() -> ! {
+    let since = Instant::now();
+    while let Some(left) = OUTSTAYING.checked_sub(since.elapsed()) {
+        std::thread::sleep(left);
+    }
+    exit(3)
+}
+
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn first_start(state: &Path) -> bool {
+    OpenOptions::new().write(true).create_new(true).open(state).is_ok()
+}

@@ -1,0 +1,101 @@
+//! The healthy server's tools.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::frame::{self, Message, Refusal};
+use super::healthy::cached;
+use super::server::Server;
+
+/// Whether answering would keep other requests waiting.
+pub fn takes_time(message: &Message) -> bool {
+    message.is("tools/call") && matches!(message.params["name"].as_str(), Some("slow" | "progress"))
+}
+
+/// One page of the tools; with `--pages N`, N of them, each after the first holding one more tool.
+pub fn list(server: &Server, message: &Message) -> Result<Value, Refusal> {
+    let page = match message.params.get("cursor").and_then(Value::as_str) {
+        None => 0,
+        Some(cursor) => cursor
+            .strip_prefix("page-")
+            .and_then(|number| number.parse::<usize>().ok())
+            .filter(|page| (1..server.options.pages).contains(page))
+            .ok_or_else(|| Refusal::new(-32602, "Invalid cursor"))?,
+    };
+    let tools = if page == 0 { definitions() } else { vec![filler(page)] };
+    let mut body = json!({ "tools": tools });
+    if page + 1 < server.options.pages {
+        body["nextCursor"] = json!(format!("page-{}", page + 1));
+    }
+    Ok(cached(body))
+}
+
+/// Does what the tool does; `None` if it was cancelled meanwhile.
+pub fn call(server: &Server, message: &Message) -> Option<Result<Value, Refusal>> {
+    let number = |name| message.argument(name).as_u64().unwrap_or_default();
+    Some(Ok(match message.params["name"].as_str().unwrap_or_default() {
+        "echo" => text(message.argument("text").as_str().unwrap_or_default()),
+        "note" => {
+            let nonce = message.argument("nonce").as_str().unwrap_or_default();
+            server.record(nonce);
+            text(&format!("noted {nonce}"))
+        }
+        "slow" => {
+            if server.cancelled_within(&message.id(), Duration::from_millis(number("ms"))) {
+                return None;
+            }
+            text("done")
+        }
+        "progress" => progress(server, message, number("steps"), Duration::from_millis(number("every_ms")))?,
+        "big" => text(&"x".repeat(usize::try_from(number("bytes")).unwrap_or_default())),
+        "fail" => json!({ "content": [{ "type": "text", "text": "it failed, as asked" }], "isError": true }),
+        other => return Some(Err(Refusal::new(-32602, format!("Unknown tool: {other}")))),
+    }))
+}
+
+/// A result of one text.
+pub fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+fn progress(server: &Server, message: &Message, steps: u64, every: Duration) -> Option<Value> {
+    for step in 1..=steps {
+        if server.cancelled_within(&message.id(), every) {
+            return None;
+        }
+        if let Some(token) = message.meta("progressToken") {
+            let params = json!({ "progressToken": token, "progress": step, "total": steps });
+            server.out.line(frame::notification("notifications/progress", &params));
+        }
+    }
+    Some(text(&format!("{steps} steps")))
+}
+
+pub fn definitions() -> Vec<Value> {
+    vec![
+        tool("echo", "Says it back.", json!({ "text": { "type": "string" } })),
+        tool("note", "Writes the nonce into the ledger.", json!({ "nonce": { "type": "string" } })),
+        tool("slow", "Takes its time.", json!({ "ms": { "type": "integer" } })),
+        tool(
+            "progress",
+            "Reports every step.",
+            json!({ "steps": { "type": "integer" }, "every_ms": { "type": "integer" } }),
+        ),
+        tool("big", "Answers at length.", json!({ "bytes": { "type": "integer" } })),
+        tool("fail", "Reports a failure.", json!({})),
+    ]
+}
+
+/// A tool that is only there to be listed.
+pub fn filler(number: usize) -> Value {
+    tool(&format!("filler_{number}"), "Only listed.", json!({}))
+}
+
+pub fn tool(name: &str, description: &str, properties: Value) -> Value {
+    json!({
+        "name": name,
+        "description": description,
+        "inputSchema": { "type": "object", "properties": properties },
+    })
+}

@@ -1,0 +1,256 @@
+//! What can be seen from outside after a fault: processes, descriptors, memory, and the fixture's ledger.
+//!
+//! Linux only: everything is read from `/proc`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The variable by which a case's processes are found, however far they have wandered.
+pub const MARKER: &str = "MCPH_CASE";
+
+/// A process that carries a case's marker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survivor {
+    pub pid: i32,
+    pub cmdline: String,
+    /// As in `/proc/PID/stat`: `R`, `S`, `T` and so on.
+    pub state: char,
+}
+
+/// Every process but this one whose environment holds `MCPH_CASE=<marker>`.
+///
+/// A zombie has no environment any more: ask [`zombies_of`] for those.
+pub fn marked_processes(marker: &str) -> Vec<Survivor> {
+    let wanted = format!("{MARKER}={marker}");
+    let own = std::process::id().cast_signed();
+    pids()
+        .into_iter()
+        .filter(|pid| *pid != own)
+        .filter(|pid| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+        })
+        .filter_map(|pid| {
+            let cmdline = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            let cmdline = String::from_utf8_lossy(&cmdline).replace('\0', " ").trim_end().to_owned();
+            Some(Survivor { pid, cmdline, state: stat(pid)?.state })
+        })
+        .collect()
+}
+
+/// The children of a process that are dead and have not been waited for.
+pub fn zombies_of(pid: i32) -> Vec<i32> {
+    children(pid).into_iter().filter(|(_, stat)| stat.state == 'Z').map(|(child, _)| child).collect()
+}
+
+/// The children of a process, zombies included.
+pub fn children_of(pid: i32) -> Vec<i32> {
+    children(pid).into_iter().map(|(child, _)| child).collect()
+}
+
+/// How many descriptors this process has open.
+pub fn open_fds() -> usize {
+    fd_targets().len()
+}
+
+/// This process's open descriptors and what each leads to, without the one used for looking.
+pub fn fd_targets() -> BTreeMap<i32, String> {
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else { return BTreeMap::new() };
+    let looking = format!("/proc/{}/fd", std::process::id());
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let target = fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned();
+            Some((entry.file_name().to_str()?.parse().ok()?, target))
+        })
+        .filter(|(_, target)| *target != looking)
+        .collect()
+}
+
+/// The most memory this process has had resident since [`reset_peak_rss`]; 0 where the kernel does not tell.
+pub fn peak_rss_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
+}
+
+/// Makes the present resident memory the new peak.
+pub fn reset_peak_rss() -> io::Result<()> {
+    fs::write("/proc/self/clear_refs", "5")
+}
+
+/// Polls until it is true or the time is up, and says which.
+pub fn until(limit: Duration, mut poll: impl FnMut() -> bool) -> bool {
+    let since = Instant::now();
+    loop {
+        if poll() {
+            return true;
+        }
+        if since.elapsed() >= limit {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What the fault server wrote down. Lines are of these kinds:
+/// `call <tool> <nonce>` or `call <tool> id:<id>`, `cancelled <id>`, `reply <method> <result|code|none>`,
+/// `opened <method>`, `violation <what>`, and for each side effect of `note` the nonce alone.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    pub lines: Vec<String>,
+}
+
+impl Ledger {
+    /// Reads the file; one that nobody has written yet is an empty ledger.
+    pub fn read(path: &Path) -> io::Result<Ledger> {
+        match fs::read_to_string(path) {
+            Ok(text) => Ok(Ledger { lines: text.lines().map(str::to_owned).collect() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Ledger::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How often a `tools/call` with this nonce arrived.
+    pub fn calls(&self, nonce: &str) -> usize {
+        self.tails("call ").filter(|tail| tail.split_once(' ').is_some_and(|(_, which)| which == nonce)).count()
+    }
+
+    /// How often the side effect with this nonce happened.
+    pub fn effects(&self, nonce: &str) -> usize {
+        self.lines.iter().filter(|line| *line == nonce).count()
+    }
+
+    /// How often the request with this id was cancelled.
+    pub fn cancelled(&self, id: &str) -> usize {
+        self.tails("cancelled ").filter(|tail| *tail == id).count()
+    }
+
+    /// How often an opening request (`server/discover` or `initialize`) arrived.
+    pub fn opened(&self, method: &str) -> usize {
+        self.tails("opened ").filter(|tail| *tail == method).count()
+    }
+
+    /// What became of the server's own requests of this method: `result`, an error code, or `none`.
+    pub fn replies(&self, method: &str) -> Vec<&str> {
+        self.tails("reply ").filter_map(|tail| tail.strip_prefix(method)?.strip_prefix(' ')).collect()
+    }
+
+    /// What the client did that it must not.
+    pub fn violations(&self) -> Vec<&str> {
+        self.tails("violation ").collect()
+    }
+
+    /// The nonces that arrived or took effect more than once. Calls known only by their id do not count:
+    /// a new process may see an old id.
+    pub fn duplicates(&self) -> Vec<String> {
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for tail in self.tails("call ") {
+            if let Some((_, nonce)) = tail.split_once(' ')
+                && !nonce.starts_with("id:")
+            {
+                *seen.entry(nonce).or_default() += 1;
+            }
+        }
+        let often = seen.into_iter().filter(|(nonce, calls)| *calls > 1 || self.effects(nonce) > 1);
+        often.map(|(nonce, _)| nonce.to_owned()).collect()
+    }
+
+    fn tails<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
+        self.lines.iter().filter_map(move |line| line.strip_prefix(kind))
+    }
+}
+
+struct Stat {
+    state: char,
+    parent: i32,
+}
+
+/// Reads behind the last parenthesis: a command's name may hold anything, parentheses included.
+fn stat(pid: i32) -> Option<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    Some(Stat { state: fields.next()?.chars().next()?, parent: fields.next()?.parse().ok()? })
+}
+
+fn children(pid: i32) -> Vec<(i32, Stat)> {
+    let all = pids().into_iter().filter_map(|child| Some((child, stat(child)?)));
+    all.filter(|(_, stat)| stat.parent == pid).collect()
+}
+
+fn pids() -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    fn own_pid() -> i32 {
+        std::process::id().cast_signed()
+    }
+
+    #[test]
+    fn marked_processes_are_found_by_their_whole_marker() {
+        let marker = format!("oracle-{}", own_pid());
+        let mut child = Command::new("sleep").arg("60").env(MARKER, &marker).stdin(Stdio::null()).spawn().unwrap();
+        let pid = child.id().cast_signed();
+        // Between fork and exec the child still has our environment.
+        assert!(until(SOON, || marked_processes(&marker).iter().any(|found| found.pid == pid)));
+        let found = marked_processes(&marker);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].cmdline, "sleep 60");
+        assert!(marked_processes(&marker[..marker.len() - 1]).is_empty());
+        assert!(children_of(own_pid()).contains(&pid));
+        child.kill().unwrap();
+        assert!(until(SOON, || zombies_of(own_pid()).contains(&pid)));
+        assert!(marked_processes(&marker).is_empty());
+        child.wait().unwrap();
+        assert!(!children_of(own_pid()).contains(&pid));
+    }
+
+    #[test]
+    fn descriptors_are_listed_with_their_targets() {
+        let file = fs::File::open("/dev/zero").unwrap();
+        assert!(fd_targets().values().any(|target| target == "/dev/zero"));
+        assert!(open_fds() >= 1);
+        drop(file);
+    }
+
+    #[test]
+    fn the_peak_rises_with_use() {
+        let before = peak_rss_kib();
+        let block = std::hint::black_box(vec![1u8; 64 << 20]);
+        assert!(peak_rss_kib() >= before.max(60 << 10));
+        drop(block);
+    }
+
+    #[test]
+    fn until_gives_up() {
+        assert!(!until(Duration::from_millis(20), || false));
+        assert!(until(Duration::ZERO, || true));
+    }
+
+    #[test]
+    fn the_ledger_counts() {
+        let text = "opened initialize\ncall note a\na\ncall note b\nb\nb\ncall echo id:1\ncall echo id:1\n\
+                    cancelled 7\nreply ping result\nreply roots/list -32601\nviolation x\n";
+        let ledger = Ledger { lines: text.lines().map(str::to_owned).collect() };
+        assert_eq!((ledger.calls("a"), ledger.effects("a"), ledger.effects("b")), (1, 1, 2));
+        assert_eq!(ledger.duplicates(), ["b"]);
+        assert_eq!(ledger.cancelled("7"), 1);
+        assert_eq!(ledger.opened("initialize"), 1);
+        assert_eq!(ledger.replies("roots/list"), ["-32601"]);
+        assert_eq!(ledger.violations(), ["x"]);
+        assert!(Ledger::read(Path::new("/no/such/ledger")).unwrap().lines.is_empty());
+    }
+}
