@@ -1,0 +1,195 @@
+//! What becomes of each message that arrives.
+
+use std::task::Waker;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use wharf_spec::Untrusted;
+use wharf_wire::{Envelope, Fault, Id, Raw, RpcError, ScanError, View, scan, split_batch};
+
+use super::{Answer, Engine, Nonsense, Reply};
+use crate::counters::Count;
+use crate::error::CallError;
+use crate::tap::Direction;
+
+/// How much of a puzzling line is worth showing.
+const EXCERPT: usize = 120;
+
+impl Engine {
+    /// Takes one message, without its line end. Wakers of calls it ended are added to the list. An error means that
+    /// there is no server at the other end.
+    pub fn deliver(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+        if let Some(tap) = &self.tap {
+            tap.message(Direction::Received, SystemTime::now(), line);
+        }
+        match scan(line) {
+            Ok(envelope) => return self.sort(line, &envelope, wakers),
+            Err(ScanError { fault: Fault::NotAnObject, .. }) => self.noise(line),
+            Err(ScanError { fault: Fault::Batch, .. }) => return self.batch(line, wakers),
+            Err(broken) => self.broken(line, &broken, wakers),
+        }
+        Ok(())
+    }
+
+    /// Takes what is known of a message that was too large to keep.
+    pub fn deliver_oversized(&self, id: Option<&[u8]>, wakers: &mut Vec<Waker>) {
+        self.tally.warn(Count::Oversized, "a message over the size limit was thrown away");
+        if let Some(id) = id.and_then(|id| self.call_id(&Id::read(id))) {
+            self.fail(id, CallError::TooLarge { limit: self.limits.message }, wakers);
+        }
+    }
+
+    fn sort(&self, line: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+        match (envelope.method, envelope.id) {
+            (None, Some(_)) => self.answer(line, envelope, wakers),
+            (None, None) => self.nameless(line, envelope),
+            (Some(_), id) => {
+                let Some(method) = envelope.method(line) else {
+                    self.tally.warn(Count::Broken, "a message whose method is no string");
+                    return Ok(());
+                };
+                let params = envelope.params.map(|params| params.copy(line));
+                match id {
+                    Some(id) => return self.request(&method, id.of(line), params.as_ref()),
+                    None => self.notification(&method, params),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, line: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) {
+        let Some(id) = envelope.id(line).and_then(|id| self.call_id(&id)) else {
+            return self.unmatched(line, envelope);
+        };
+        let outcome = match (envelope.result, envelope.error) {
+            (Some(result), None) => match self.dialect.result_kind(envelope.result_type(line).as_deref()) {
+                Some(kind) => Ok(Answer { result: result.copy_by(line, |bytes| self.results.copy(bytes)), kind }),
+                None => {
+                    let found = envelope.result_type(line).unwrap_or_default();
+                    let found = Untrusted::new(found);
+                    Err(CallError::Protocol(format!("unknown resultType `{}`", found.shortened(40))))
+                }
+            },
+            (None, Some(error)) => Err(self.refusal(error.copy(line))),
+            (Some(_), Some(_)) => Err(CallError::Protocol("both a result and an error".to_owned())),
+            (None, None) => Err(CallError::Protocol("neither a result nor an error".to_owned())),
+        };
+        if !self.table().finish(id, outcome, wakers) {
+            self.unmatched(line, envelope);
+        }
+    }
+
+    fn refusal(&self, error: Raw) -> CallError {
+        match RpcError::view(error, &self.limits.bounds) {
+            Ok(error) => CallError::Refused(error),
+            Err(problem) => CallError::from(problem),
+        }
+    }
+
+    /// An answer nobody waits for. Late ones are ordinary; an error without an id may be about any call.
+    fn unmatched(&self, line: &[u8], envelope: &Envelope) {
+        if envelope.id(line) == Some(Id::Null) && envelope.error.is_some() {
+            return self.nameless(line, envelope);
+        }
+        self.tally.count(Count::Unmatched);
+    }
+
+    fn nameless(&self, line: &[u8], envelope: &Envelope) {
+        let Some(error) = envelope.error else {
+            return self.tally.warn(Count::Broken, "a message that is neither request nor answer");
+        };
+        self.tally.warn(Count::StrayError, "the server reported an error without saying for which call");
+        if let Ok(error) = RpcError::view(error.copy(line), &self.limits.bounds) {
+            let message = Untrusted::new(error.message);
+            self.suspect(format!(
+                "the server reported an error for no call in particular: {} (code {})",
+                message.shortened(EXCERPT),
+                error.code
+            ));
+        }
+    }
+
+    fn request(&self, method: &str, id: &[u8], params: Option<&Raw>) -> Result<(), Nonsense> {
+        let id = match Id::read(id) {
+            read if read.is_legal() => String::from_utf8_lossy(id),
+            _ => {
+                self.tally.warn(Count::Broken, "a request whose id is neither string nor number");
+                return Ok(());
+            }
+        };
+        match self.dialect.request(method, params) {
+            Reply::Result(result) => self.post(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get())),
+            Reply::Error(code, message) => {
+                self.post(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{message}"}}}}"#));
+            }
+            Reply::Unwanted => self
+                .tally
+                .warn(Count::UnwantedRequest, "the server made a request, which its revision does not allow; ignored"),
+            Reply::Nonsense(nonsense) => return Err(nonsense),
+        }
+        Ok(())
+    }
+
+    fn notification(&self, method: &str, params: Option<Raw>) {
+        self.tally.count(Count::Notification);
+        let Some(progress) = self.dialect.notification(method, params) else { return };
+        let id = self.call_id(&Id::read(progress.token.as_bytes()));
+        match id.and_then(|id| self.table().progress(id, Instant::now())) {
+            Some(sink) => sink(progress),
+            None => self.tally.count(Count::StrayProgress),
+        }
+    }
+
+    /// The number of the call an id may stand for.
+    fn call_id(&self, id: &Id<'_>) -> Option<u64> {
+        match id {
+            Id::Integer(number) => u64::try_from(*number).ok(),
+            other if self.limits.lenient_ids => other.lenient_number(),
+            _ => None,
+        }
+    }
+
+    fn noise(&self, line: &[u8]) {
+        self.tally.warn(Count::Noise, "the server wrote something to stdout that is no message");
+        let shown = Untrusted::from_bytes(line);
+        self.suspect(format!("the server wrote this to stdout, which is no message: {}", shown.shortened(EXCERPT)));
+    }
+
+    fn batch(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+        let line = Bytes::copy_from_slice(line);
+        let messages = self.limits.bounds.check(&line).ok().and_then(|()| split_batch(&line));
+        let Some(messages) = messages.filter(|messages| !messages.is_empty()) else {
+            self.noise(&line);
+            return Ok(());
+        };
+        if !self.dialect.accepts_batches() {
+            self.tally
+                .warn(Count::Broken, "the server sent several messages as one, which its revision does not allow");
+        }
+        for message in messages {
+            match scan(&message) {
+                Ok(envelope) if self.dialect.accepts_batches() => self.sort(&message, &envelope, wakers)?,
+                Ok(envelope) if envelope.method.is_none() => {
+                    if let Some(id) = envelope.id(&message).and_then(|id| self.call_id(&id)) {
+                        self.fail(id, CallError::Protocol(Fault::Batch.to_string()), wakers);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A message that cannot be used; the call it was for is told, where that can be known.
+    fn broken(&self, line: &[u8], broken: &ScanError, wakers: &mut Vec<Waker>) {
+        self.tally.warn(Count::Broken, "a message that cannot be read was thrown away");
+        let shown = Untrusted::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
+        let what = format!("{}: {}", broken.fault, shown.shortened(EXCERPT));
+        let id = broken.id.as_deref().filter(|_| !broken.has_method).and_then(|id| self.call_id(&Id::read(id)));
+        if !id.is_some_and(|id| self.fail(id, CallError::Protocol(what.clone()), wakers)) {
+            self.suspect(format!("the server sent a message that cannot be read: {what}"));
+        }
+    }
+}

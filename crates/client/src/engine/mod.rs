@@ -1,0 +1,332 @@
+//! Ids, waiters, deadlines: the part of a connection that knows neither pipes nor methods.
+//!
+//! A call is a slot in a table and a few bytes handed to the link; there is no task, no channel and no timer per
+//! call. The link's own task brings what arrives ([`Engine::deliver`]) and the passing of time ([`Engine::expire`]).
+//!
+//! Correlate first, judge later: an answer whose id can be found always ends its call, if only with an error that says
+//! what is wrong with it.
+
+mod call;
+mod inbound;
+mod pool;
+mod table;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+use wharf_wire::{Progress, Raw, TooComplex};
+
+use crate::counters::{Count, Tally};
+use crate::error::{CallError, Gone, GoneCause, TimeLimit};
+use crate::limits::Limits;
+use crate::options::ProgressSink;
+use crate::tap::{Direction, Tap};
+
+pub(crate) use call::Call;
+use pool::Pool;
+use table::{Expired, Table, Waiting};
+
+/// What a server answered, raw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The `result`, byte for byte.
+    pub result: Raw,
+    /// Whether that is the end of it.
+    pub kind: ResultKind,
+}
+
+/// What kind of result it is; before the stateless era there is only one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResultKind {
+    /// The result.
+    Complete,
+    /// The server wants something first.
+    InputRequired,
+}
+
+/// The way to a server. A link is not a pair of streams: over HTTP each request has one of its own.
+pub(crate) trait Link: Send + Sync {
+    /// Takes one message, given in parts. Never waits. Says where in the link's output it stands.
+    fn submit(&self, parts: &[&[u8]]) -> Result<Ticket, NotTaken>;
+
+    /// Whether any byte of the message may have left.
+    fn may_have_left(&self, ticket: Ticket) -> bool;
+
+    /// Makes the link's task look at the clock again.
+    fn wake(&self);
+}
+
+/// Where in a link's output a message begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(pub u64);
+
+/// Why a link did not take a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotTaken {
+    /// Too much waits already.
+    Full,
+    /// The server takes no more input.
+    Broken,
+    /// We are closing.
+    Closed,
+}
+
+/// What the engine must ask about the protocol, without knowing any method by name.
+pub(crate) trait Dialect: Send + Sync {
+    /// A request from the server.
+    fn request(&self, method: &str, params: Option<&Raw>) -> Reply;
+    /// A notification from the server; progress is handed back for the call it belongs to.
+    fn notification(&self, method: &str, params: Option<Raw>) -> Option<Progress>;
+    /// The message that withdraws a call.
+    fn cancellation(&self, id: u64, reason: &str) -> String;
+    /// What a `resultType` means, or that it means nothing.
+    fn result_kind(&self, result_type: Option<&str>) -> Option<ResultKind>;
+    /// Whether several messages may come as one array.
+    fn accepts_batches(&self) -> bool;
+}
+
+/// What to do about a server's request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Result(Raw),
+    Error(i64, &'static str),
+    /// Not answered on the wire: a server of the stateless era may not ask.
+    Unwanted,
+    /// Nothing a server would say.
+    Nonsense(Nonsense),
+}
+
+/// The peer is no server; what gave it away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Nonsense(pub &'static str);
+
+/// One call to be made.
+pub(crate) struct Request {
+    pub timeout: Duration,
+    pub timeout_max: Duration,
+    pub progress: Option<ProgressSink>,
+    pub effect: Effect,
+    pub when_dropped: WhenDropped,
+}
+
+/// Whether carrying a call out may change something, so that doing it twice matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Reads,
+    MayWrite,
+}
+
+/// What to tell the server when nobody waits any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenDropped {
+    Withdraw,
+    /// Nothing: `initialize` may not be withdrawn.
+    Forget,
+}
+
+/// One connection's calls.
+pub(crate) struct Engine {
+    table: Mutex<Table>,
+    link: Arc<dyn Link>,
+    dialect: Arc<dyn Dialect>,
+    tap: Option<Arc<dyn Tap>>,
+    limits: Limits,
+    results: Pool,
+    pub tally: Tally,
+    /// What may explain an answer that does not come.
+    suspicion: Mutex<Option<String>>,
+}
+
+impl Engine {
+    pub fn new(
+        server: String,
+        link: Arc<dyn Link>,
+        dialect: Arc<dyn Dialect>,
+        tap: Option<Arc<dyn Tap>>,
+        limits: Limits,
+    ) -> Self {
+        let table = Mutex::new(Table::new(limits.in_flight));
+        Self {
+            table,
+            link,
+            dialect,
+            tap,
+            limits,
+            results: Pool::default(),
+            tally: Tally::new(server),
+            suspicion: Mutex::default(),
+        }
+    }
+
+    /// Takes a call in and gives it an id, which its request then carries. Dropped unsent, it leaves no trace.
+    pub fn reserve(self: &Arc<Self>, request: Request) -> Result<Reserved, CallError> {
+        let now = Instant::now();
+        let hard = now + request.timeout_max;
+        let waiting = Waiting {
+            waker: None,
+            since: now,
+            idle: request.timeout,
+            soft: (now + request.timeout).min(hard),
+            hard,
+            progress: request.progress,
+            effect: request.effect,
+            when_dropped: request.when_dropped,
+            // Until the link has said better: it may have left.
+            ticket: None,
+        };
+        let (id, earlier) = self.table().insert(waiting)?;
+        Ok(Reserved { call: Call::new(Arc::clone(self), id), digits: Digits::of(id), earlier })
+    }
+
+    /// Sends a reserved call's request, whole and with its line end, and gives what to wait on. Dropping that
+    /// withdraws the call.
+    pub fn send(&self, reserved: Reserved, parts: &[&[u8]]) -> Result<Call, CallError> {
+        let Reserved { call, earlier, .. } = reserved;
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let taken = if length > self.limits.message {
+            Err(CallError::Invalid(format!("the request has {length} bytes, the limit is {}", self.limits.message)))
+        } else {
+            self.submit(parts).map_err(|refusal| match refusal {
+                NotTaken::Full => CallError::Busy,
+                NotTaken::Broken => self.lost(GoneCause::ClosedInput),
+                NotTaken::Closed => self.lost(GoneCause::Closed),
+            })
+        };
+        match taken {
+            Ok(ticket) => self.table().sent(call.id(), ticket),
+            Err(error) => {
+                call.forget();
+                return Err(error);
+            }
+        }
+        if earlier {
+            self.link.wake();
+        }
+        Ok(call)
+    }
+
+    fn submit(&self, parts: &[&[u8]]) -> Result<Ticket, NotTaken> {
+        if let Some(tap) = &self.tap {
+            let message = parts.concat();
+            tap.message(Direction::Sent, SystemTime::now(), message.trim_ascii_end());
+        }
+        self.link.submit(parts)
+    }
+
+    /// Sends a message that gets no answer: a notification, a reply, a cancellation.
+    pub fn post(&self, message: &str) {
+        if self.submit(&[message.as_bytes(), b"\n"]) == Err(NotTaken::Full) {
+            self.tally.warn(Count::Unsent, "no room to send a notification or a reply");
+        }
+    }
+
+    /// When the next call runs out of time. Remembers it as what the link's task has set its clock to.
+    pub fn next_due(&self) -> Instant {
+        self.table().arm()
+    }
+
+    /// Ends every call whose time is up, and tells the server that nobody waits any more.
+    pub fn expire(&self, now: Instant, wakers: &mut Vec<Waker>) {
+        let hint = self.suspicion();
+        let expired = self.table().expire(now, hint.as_deref(), wakers);
+        for Expired { id, limit, when_dropped } in expired {
+            if when_dropped == WhenDropped::Withdraw {
+                let reason = match limit {
+                    TimeLimit::Idle => "timed out",
+                    TimeLimit::Total => "timed out in spite of progress",
+                };
+                self.post(&self.dialect.cancellation(id, reason));
+            }
+        }
+    }
+
+    /// Withdraws every call that waits: the first step of closing.
+    pub fn withdraw_all(&self) {
+        let ids = self.table().withdrawable();
+        for id in ids {
+            self.post(&self.dialect.cancellation(id, "the connection is closing"));
+        }
+    }
+
+    /// Ends every call because the server is gone, and refuses new ones from now on.
+    pub fn lose(&self, gone: Gone) {
+        let mut wakers = Vec::new();
+        self.table().close(Arc::new(gone), |ticket| self.link.may_have_left(ticket), &mut wakers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// The most recent thing that may explain why an answer does not come.
+    pub fn suspicion(&self) -> Option<String> {
+        self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn suspect(&self, what: String) {
+        *self.suspicion.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+    }
+
+    /// What a call made now ends with. Between the first sign of the end and its full account, the sign must do.
+    fn lost(&self, sign: GoneCause) -> CallError {
+        let known = self.table().closed_error();
+        known.unwrap_or_else(|| {
+            CallError::ServerGone(Arc::new(Gone { cause: sign, exit: None, stderr: Vec::new(), hint: None }))
+        })
+    }
+
+    /// Ends one call with an answer's shortcomings.
+    fn fail(&self, id: u64, error: CallError, wakers: &mut Vec<Waker>) -> bool {
+        self.table().finish(id, Err(error), wakers)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl From<TooComplex> for CallError {
+    fn from(bound: TooComplex) -> Self {
+        Self::TooComplex(bound)
+    }
+}
+
+/// A call that has an id and has not been sent.
+pub(crate) struct Reserved {
+    call: Call,
+    digits: Digits,
+    /// Its deadline comes before what the link's task has set its clock to.
+    earlier: bool,
+}
+
+impl Reserved {
+    /// A copy of the id's text, to be put into the request.
+    pub fn id(&self) -> Digits {
+        self.digits
+    }
+}
+
+/// A number as text, without an allocation.
+#[derive(Clone, Copy)]
+pub(crate) struct Digits {
+    bytes: [u8; 20],
+    start: usize,
+}
+
+impl Digits {
+    fn of(mut number: u64) -> Self {
+        let mut digits = Self { bytes: [0; 20], start: 20 };
+        loop {
+            digits.start -= 1;
+            digits.bytes[digits.start] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return digits;
+            }
+        }
+    }
+
+    pub fn text(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}

@@ -1,0 +1,95 @@
+//! Memory for large results, used again instead of being given back and asked for anew.
+//!
+//! An allocator returns what is freed at the end of its heap to the system, and a result of some size then costs as
+//! many page faults as it has pages, every time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+/// Results from this size on are worth it.
+const LARGE: usize = 16 << 10;
+/// Bytes kept in all.
+const KEPT: usize = 4 << 20;
+
+/// Buffers that are not in use.
+#[derive(Clone, Default)]
+pub(super) struct Pool(Arc<Mutex<Free>>);
+
+#[derive(Default)]
+struct Free {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Pool {
+    /// A copy of these bytes.
+    pub fn copy(&self, bytes: &[u8]) -> Bytes {
+        if bytes.len() < LARGE {
+            return Bytes::copy_from_slice(bytes);
+        }
+        let mut buffer = self.take(bytes.len());
+        buffer.extend_from_slice(bytes);
+        Bytes::from_owner(Lent { buffer, home: Arc::clone(&self.0) })
+    }
+
+    fn take(&self, length: usize) -> Vec<u8> {
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The last one back is the one most likely still in the cache.
+        let fits = free.buffers.iter().rposition(|buffer| (length..=4 * length).contains(&buffer.capacity()));
+        match fits {
+            Some(index) => {
+                let buffer = free.buffers.swap_remove(index);
+                free.bytes -= buffer.capacity();
+                buffer
+            }
+            None => {
+                drop(free);
+                Vec::with_capacity(length.next_multiple_of(LARGE))
+            }
+        }
+    }
+}
+
+/// A buffer in use; it goes home when the last result that points into it is dropped.
+struct Lent {
+    buffer: Vec<u8>,
+    home: Arc<Mutex<Free>>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        let mut free = self.home.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.bytes + buffer.capacity() <= KEPT {
+            free.bytes += buffer.capacity();
+            free.buffers.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_come_back_within_a_bound() {
+        let pool = Pool::default();
+        let held: Vec<Bytes> = (0..100).map(|number| pool.copy(&vec![number; 100_000])).collect();
+        assert!(held.iter().enumerate().all(|(number, bytes)| bytes.iter().all(|&byte| usize::from(byte) == number)));
+        drop(held);
+        let kept = pool.0.lock().unwrap().bytes;
+        assert!(kept > 0 && kept <= KEPT);
+        let again = pool.copy(&vec![7; 100_000]);
+        assert!(pool.0.lock().unwrap().bytes < kept);
+        assert_eq!(again.len(), 100_000);
+        assert_eq!(pool.copy(b"small"), b"small"[..]);
+    }
+}

@@ -1,0 +1,324 @@
+//! The calls in flight: a slab whose ids carry a generation, so that a late answer never finds another call.
+//!
+//! Pure: no clock, no I/O. Everything that becomes ready is handed out as wakers, to be woken when the lock is gone.
+
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Answer, Effect, Ticket, WhenDropped};
+use crate::error::{CallError, Gone, TimeLimit};
+use crate::options::ProgressSink;
+
+/// Bits of an id that say which slot; the others count how often the slot was used.
+const SLOT_BITS: u32 = 20;
+/// Ids stay below 2^51, so that every JSON implementation keeps them exact.
+const GENERATIONS: u32 = (1 << 31) - 1;
+
+pub(super) type Outcome = Result<Answer, CallError>;
+
+pub(super) struct Table {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Calls that may be waiting at once.
+    limit: usize,
+    /// No call runs out of time before this.
+    due: Instant,
+    /// What the link's task last set its clock to.
+    armed: Instant,
+    closed: Option<Arc<Gone>>,
+}
+
+struct Slot {
+    generation: u32,
+    state: State,
+}
+
+enum State {
+    Free,
+    Waiting(Waiting),
+    Done(Outcome),
+}
+
+/// A call that waits for its answer.
+pub(super) struct Waiting {
+    pub waker: Option<Waker>,
+    pub since: Instant,
+    /// What progress sets the soft deadline to, from then on.
+    pub idle: Duration,
+    pub soft: Instant,
+    pub hard: Instant,
+    pub progress: Option<ProgressSink>,
+    pub effect: Effect,
+    pub when_dropped: WhenDropped,
+    pub ticket: Option<Ticket>,
+}
+
+/// A call whose time was up.
+pub(super) struct Expired {
+    pub id: u64,
+    pub limit: TimeLimit,
+    pub when_dropped: WhenDropped,
+}
+
+impl Table {
+    pub fn new(limit: usize) -> Self {
+        let never = far_from_now();
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            limit: limit.min(1 << SLOT_BITS),
+            due: never,
+            armed: never,
+            closed: None,
+        }
+    }
+
+    /// Takes a call in. Gives its id, and whether its deadline comes before what the clock is set to.
+    pub fn insert(&mut self, waiting: Waiting) -> Result<(u64, bool), CallError> {
+        if let Some(gone) = &self.closed {
+            return Err(CallError::ServerGone(Arc::clone(gone)));
+        }
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None if self.slots.len() < self.limit => {
+                self.slots.push(Slot { generation: 0, state: State::Free });
+                (self.slots.len() - 1) as u32
+            }
+            None => return Err(CallError::Busy),
+        };
+        let soft = waiting.soft;
+        let slot = &mut self.slots[index as usize];
+        slot.state = State::Waiting(waiting);
+        self.due = self.due.min(soft);
+        Ok((id_of(slot.generation, index), soft < self.armed))
+    }
+
+    /// Notes where in the link's output the call stands.
+    pub fn sent(&mut self, id: u64, ticket: Ticket) {
+        if let Some(State::Waiting(waiting)) = self.find(id) {
+            waiting.ticket = Some(ticket);
+        }
+    }
+
+    /// Gives a waiting call its outcome. False when no such call waits.
+    pub fn finish(&mut self, id: u64, outcome: Outcome, wakers: &mut Vec<Waker>) -> bool {
+        let Some(state @ State::Waiting(_)) = self.find(id) else { return false };
+        if let State::Waiting(waiting) = std::mem::replace(state, State::Done(outcome)) {
+            wakers.extend(waiting.waker);
+        }
+        true
+    }
+
+    /// Takes a call's outcome, or leaves a waker for it.
+    pub fn poll(&mut self, id: u64, waker: &Waker) -> Poll<Outcome> {
+        match self.find(id) {
+            Some(State::Waiting(waiting)) => {
+                match &mut waiting.waker {
+                    Some(known) => known.clone_from(waker),
+                    none => *none = Some(waker.clone()),
+                }
+                Poll::Pending
+            }
+            Some(State::Done(_)) => match self.release(id) {
+                Some(State::Done(outcome)) => Poll::Ready(outcome),
+                _ => Poll::Pending,
+            },
+            // Polled after its end; a future need not be sensible then.
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Removes a call. Says what to tell the server if it still waited.
+    pub fn remove(&mut self, id: u64) -> Option<WhenDropped> {
+        match self.release(id)? {
+            State::Waiting(waiting) => Some(waiting.when_dropped),
+            _ => None,
+        }
+    }
+
+    /// Restarts a call's clock and gives who takes its progress. `None` when no such call waits for any.
+    pub fn progress(&mut self, id: u64, now: Instant) -> Option<ProgressSink> {
+        let Some(State::Waiting(waiting)) = self.find(id) else { return None };
+        let sink = waiting.progress.clone()?;
+        waiting.soft = (now + waiting.idle).min(waiting.hard);
+        Some(sink)
+    }
+
+    /// When the clock must ring next.
+    pub fn arm(&mut self) -> Instant {
+        self.armed = self.due;
+        self.due
+    }
+
+    /// Ends the calls whose time is up, and finds out when the next one's will be.
+    pub fn expire(&mut self, now: Instant, hint: Option<&str>, wakers: &mut Vec<Waker>) -> Vec<Expired> {
+        let mut expired = Vec::new();
+        self.due = far_from_now();
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            let State::Waiting(waiting) = &mut slot.state else { continue };
+            if now < waiting.soft {
+                self.due = self.due.min(waiting.soft);
+                continue;
+            }
+            let limit = if now >= waiting.hard { TimeLimit::Total } else { TimeLimit::Idle };
+            let when_dropped = waiting.when_dropped;
+            let after = match limit {
+                TimeLimit::Idle => waiting.idle,
+                TimeLimit::Total => waiting.hard - waiting.since,
+            };
+            wakers.extend(waiting.waker.take());
+            slot.state = State::Done(Err(CallError::TimedOut { after, limit, hint: hint.map(str::to_owned) }));
+            expired.push(Expired { id: id_of(slot.generation, index as u32), limit, when_dropped });
+        }
+        expired
+    }
+
+    /// The calls to withdraw when the connection closes.
+    pub fn withdrawable(&self) -> Vec<u64> {
+        let waiting = self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.state {
+            State::Waiting(waiting) if waiting.when_dropped == WhenDropped::Withdraw => {
+                Some(id_of(slot.generation, index as u32))
+            }
+            _ => None,
+        });
+        waiting.collect()
+    }
+
+    /// Ends every call and refuses new ones. A call that may have left and may have changed something has an unknown
+    /// outcome; any other can be made again.
+    pub fn close(&mut self, gone: Arc<Gone>, may_have_left: impl Fn(Ticket) -> bool, wakers: &mut Vec<Waker>) {
+        for slot in &mut self.slots {
+            let State::Waiting(waiting) = &mut slot.state else { continue };
+            let left = waiting.ticket.is_none_or(&may_have_left);
+            let error = match waiting.effect {
+                Effect::MayWrite if left => CallError::OutcomeUnknown(Arc::clone(&gone)),
+                _ => CallError::ServerGone(Arc::clone(&gone)),
+            };
+            wakers.extend(waiting.waker.take());
+            slot.state = State::Done(Err(error));
+        }
+        self.closed.get_or_insert(gone);
+    }
+
+    /// What a call made now would end with, once the connection is closed.
+    pub fn closed_error(&self) -> Option<CallError> {
+        self.closed.as_ref().map(|gone| CallError::ServerGone(Arc::clone(gone)))
+    }
+
+    fn find(&mut self, id: u64) -> Option<&mut State> {
+        let slot = self.slots.get_mut((id & ((1 << SLOT_BITS) - 1)) as usize)?;
+        (u64::from(slot.generation) == id >> SLOT_BITS).then_some(&mut slot.state)
+    }
+
+    fn release(&mut self, id: u64) -> Option<State> {
+        let index = (id & ((1 << SLOT_BITS) - 1)) as u32;
+        let state = std::mem::replace(self.find(id)?, State::Free);
+        if matches!(state, State::Free) {
+            return None;
+        }
+        let slot = &mut self.slots[index as usize];
+        slot.generation = (slot.generation + 1) & GENERATIONS;
+        self.free.push(index);
+        Some(state)
+    }
+}
+
+fn id_of(generation: u32, index: u32) -> u64 {
+    u64::from(generation) << SLOT_BITS | u64::from(index)
+}
+
+/// Later than any deadline, and still a time the clock can be set to.
+fn far_from_now() -> Instant {
+    Instant::now() + Duration::from_secs(86_400 * 365)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ResultKind;
+    use crate::error::GoneCause;
+    use wharf_wire::Raw;
+
+    fn waiting(effect: Effect, soft: u64) -> Waiting {
+        let now = Instant::now();
+        Waiting {
+            waker: None,
+            since: now,
+            idle: Duration::from_secs(soft),
+            soft: now + Duration::from_secs(soft),
+            hard: now + Duration::from_secs(300),
+            progress: None,
+            effect,
+            when_dropped: WhenDropped::Withdraw,
+            ticket: None,
+        }
+    }
+
+    fn answer() -> Outcome {
+        Ok(Answer { result: Raw::empty_object(), kind: ResultKind::Complete })
+    }
+
+    fn gone() -> Arc<Gone> {
+        Arc::new(Gone { cause: GoneCause::Exited, exit: None, stderr: Vec::new(), hint: None })
+    }
+
+    #[test]
+    fn an_id_is_never_used_again() {
+        let mut table = Table::new(4);
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..1000 {
+            let (id, _) = table.insert(waiting(Effect::Reads, 1)).unwrap();
+            assert!(seen.insert(id));
+            assert!(table.finish(id, answer(), &mut Vec::new()));
+            assert!(!table.finish(id, answer(), &mut Vec::new()), "a second answer finds nobody");
+            assert!(matches!(table.poll(id, Waker::noop()), Poll::Ready(Ok(_))));
+            assert!(!table.finish(id, answer(), &mut Vec::new()), "a late answer finds nobody");
+        }
+        assert_eq!(table.slots.len(), 1);
+    }
+
+    #[test]
+    fn a_full_table_refuses() {
+        let mut table = Table::new(2);
+        let (first, _) = table.insert(waiting(Effect::Reads, 1)).unwrap();
+        table.insert(waiting(Effect::Reads, 1)).unwrap();
+        assert!(matches!(table.insert(waiting(Effect::Reads, 1)), Err(CallError::Busy)));
+        assert_eq!(table.remove(first), Some(WhenDropped::Withdraw));
+        assert!(table.insert(waiting(Effect::Reads, 1)).is_ok());
+    }
+
+    #[test]
+    fn the_clock_is_only_moved_forward_to_earlier_deadlines() {
+        let mut table = Table::new(4);
+        assert!(table.insert(waiting(Effect::Reads, 30)).unwrap().1);
+        table.arm();
+        assert!(!table.insert(waiting(Effect::Reads, 31)).unwrap().1);
+        assert!(table.insert(waiting(Effect::Reads, 1)).unwrap().1);
+        let now = Instant::now() + Duration::from_secs(2);
+        assert_eq!(table.expire(now, None, &mut Vec::new()).len(), 1);
+        assert!(table.arm() > now);
+    }
+
+    #[test]
+    fn only_what_may_have_left_and_may_write_is_unknown() {
+        for (effect, ticket, unknown) in [
+            (Effect::MayWrite, Some(Ticket(0)), true),
+            (Effect::MayWrite, None, true),
+            (Effect::MayWrite, Some(Ticket(9)), false),
+            (Effect::Reads, Some(Ticket(0)), false),
+        ] {
+            let mut table = Table::new(4);
+            let (id, _) = table.insert(waiting(effect, 1)).unwrap();
+            if let Some(ticket) = ticket {
+                table.sent(id, ticket);
+            }
+            table.close(gone(), |ticket| ticket.0 < 5, &mut Vec::new());
+            let Poll::Ready(Err(error)) = table.poll(id, Waker::noop()) else { panic!("not ended") };
+            assert_eq!(matches!(error, CallError::OutcomeUnknown(_)), unknown, "{effect:?} {ticket:?}");
+            assert!(table.insert(waiting(effect, 1)).is_err());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What the answer to the probe says about a server: the decision table of automatic negotiation, as pure functions.
+
+use wharf_spec::Untrusted;
+use wharf_wire::{Bounds, DiscoverResult, Era, Revision, RpcError, View, code};
+
+use super::supported_by;
+use crate::engine::Answer;
+use crate::error::{CallError, ConnectCause};
+
+/// What to do after the probe.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// The server speaks this stateless revision.
+    Stateless(Revision, Box<DiscoverResult>),
+    /// Ask once more, naming this revision.
+    AskAgain(Revision),
+    /// Begin the handshake; the reason, for the trace.
+    Handshake(String),
+    /// Neither era will do.
+    Hopeless(ConnectCause),
+}
+
+/// Judges an answer to `server/discover` that named `asked`. Whoever got no answer at all decides without this.
+pub(crate) fn judge_probe(
+    outcome: Result<Answer, CallError>,
+    asked: Revision,
+    again: bool,
+    bounds: &Bounds,
+) -> Verdict {
+    match outcome {
+        Ok(answer) => match DiscoverResult::view(answer.result, bounds) {
+            Ok(found) if found.result_type == "complete" => judge_discovered(found),
+            // Servers that answer anything with success exist; only a discovery result says what it must.
+            _ => Verdict::Handshake("answered, but not with a discovery result".to_owned()),
+        },
+        Err(CallError::Refused(error)) => judge_refusal(error, asked, again),
+        Err(other) => Verdict::Handshake(other.to_string()),
+    }
+}
+
+fn judge_discovered(found: DiscoverResult) -> Verdict {
+    let versions = known(&found.supported_versions);
+    match versions.iter().copied().filter(|revision| revision.era() == Era::Stateless).max() {
+        Some(revision) => Verdict::Stateless(revision, Box::new(found)),
+        None => Verdict::Handshake("discovered, but with no stateless revision in common".to_owned()),
+    }
+}
+
+fn judge_refusal(error: RpcError, asked: Revision, again: bool) -> Verdict {
+    let message = Untrusted::new(error.message.as_str());
+    match error.code {
+        code::UNSUPPORTED_REVISION => {
+            let named = supported_by(&error);
+            let versions = known(&named);
+            let stateless = versions.iter().copied().filter(|revision| revision.era() == Era::Stateless).max();
+            match stateless {
+                Some(revision) if !again => Verdict::AskAgain(revision),
+                Some(_) => Verdict::Hopeless(ConnectCause::Protocol(format!(
+                    "it names {asked} as supported and refuses it all the same: {}",
+                    message.shortened(200)
+                ))),
+                None if !versions.is_empty() => Verdict::Handshake("speaks handshake revisions only".to_owned()),
+                None if named.is_empty() => Verdict::Handshake("refused the revision and named no other".to_owned()),
+                None => Verdict::Hopeless(ConnectCause::NoCommonRevision(named)),
+            }
+        }
+        // A server that knows this code is of the stateless era; on a correct probe it cannot occur, so it is said aloud.
+        code::MISSING_CAPABILITY => Verdict::Hopeless(ConnectCause::Refused(error)),
+        other => Verdict::Handshake(format!("answered with error {other}: {}", message.shortened(120))),
+    }
+}
+
+fn known(versions: &[String]) -> Vec<Revision> {
+    versions.iter().filter_map(|version| version.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ResultKind;
+    use wharf_wire::Raw;
+
+    fn result(text: &str) -> Result<Answer, CallError> {
+        Ok(Answer { result: Raw::parse(text.to_owned()).unwrap(), kind: ResultKind::Complete })
+    }
+
+    fn refused(code: i64, data: Option<&str>) -> Result<Answer, CallError> {
+        let data = data.map(|data| Raw::parse(data.to_owned()).unwrap());
+        Err(CallError::Refused(RpcError { code, message: "no".to_owned(), data }))
+    }
+
+    fn check(outcome: Result<Answer, CallError>, again: bool) -> &'static str {
+        match judge_probe(outcome, Revision::LATEST_STATELESS, again, &Bounds::default()) {
+            Verdict::Stateless(..) => "stateless",
+            Verdict::AskAgain(_) => "again",
+            Verdict::Handshake(_) => "handshake",
+            Verdict::Hopeless(_) => "hopeless",
+        }
+    }
+
+    #[test]
+    fn the_decision_table() {
+        for (outcome, expected) in [
+            (result(r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#), "stateless"),
+            (result(r#"{"supportedVersions":["2031-01-01","2026-07-28"]}"#), "stateless"),
+            (result(r#"{"supportedVersions":["2025-11-25"]}"#), "handshake"),
+            (result(r#"{"supportedVersions":["2031-01-01"]}"#), "handshake"),
+            (result(r#"{"supportedVersions":["2026-07-28"],"resultType":"mystery"}"#), "handshake"),
+            (result("{}"), "handshake"),
+            (result("[]"), "handshake"),
+            (result(r#"{"tools":[]}"#), "handshake"),
+            (refused(-32022, Some(r#"{"supported":["2026-07-28"]}"#)), "again"),
+            (refused(-32022, Some(r#"{"supported":["2025-11-25","2025-06-18"]}"#)), "handshake"),
+            (refused(-32022, Some(r#"{"supported":["2031-01-01"]}"#)), "hopeless"),
+            (refused(-32022, Some(r#"{"supported":["2031-01-01","2025-11-25"]}"#)), "handshake"),
+            (refused(-32022, None), "handshake"),
+            (refused(-32021, None), "hopeless"),
+            (refused(-32601, None), "handshake"),
+            (refused(-32602, None), "handshake"),
+            (refused(-32600, None), "handshake"),
+            (refused(-32000, None), "handshake"),
+            (refused(7, None), "handshake"),
+            (Err(CallError::Protocol("x".to_owned())), "handshake"),
+        ] {
+            let shown = format!("{outcome:?}");
+            assert_eq!(check(outcome, false), expected, "{shown}");
+        }
+        assert_eq!(check(refused(-32022, Some(r#"{"supported":["2026-07-28"]}"#)), true), "hopeless");
+    }
+}

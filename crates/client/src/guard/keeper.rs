@@ -1,0 +1,236 @@
+//! The guard itself: a process that starts one server, waits, and leaves nothing behind.
+//!
+//! Single-threaded and without a runtime, because the kernel's parent-death signal watches a thread.
+
+use std::io::{self, IoSliceMut, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+
+use super::letter::{Errand, KILL, Report, TERMINATE};
+use super::{Exit, sweep, sys};
+
+/// Runs the guard. The program it was started in never comes back to its own `main`.
+#[expect(clippy::exit, reason = "a guard is a process of its own and ends here")]
+pub(super) fn run() -> ! {
+    sys::close_inherited();
+    std::process::exit(match Keeper::begin() {
+        Ok(keeper) => keeper.keep(),
+        Err(_) => 127,
+    })
+}
+
+struct Keeper {
+    control: UnixStream,
+    /// Readable whenever a child has ended.
+    children: OwnedFd,
+    server: Pid,
+    grace: Duration,
+    exit: Option<Exit>,
+}
+
+/// Why the guard stopped waiting.
+enum Wake {
+    /// A child ended, or nothing happened in the time given.
+    Children,
+    Order(u8),
+    HostGone,
+}
+
+impl Keeper {
+    fn begin() -> io::Result<Self> {
+        let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let _ = rustix::process::setsid();
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let children = sys::block_signals()?;
+        let (errand, streams) = receive(&control)?;
+        let server = match start(&errand, streams) {
+            Ok(server) => server,
+            Err(error) => {
+                tell(&control, Report::Failed(error.raw_os_error().unwrap_or(0)));
+                return Err(error);
+            }
+        };
+        tell(&control, Report::Started(server.as_raw_nonzero().get()));
+        Ok(Self { control, children, server, grace: errand.grace, exit: None })
+    }
+
+    /// Waits for the server's end or the host's word, then leaves nothing behind. Returns the server's status.
+    fn keep(mut self) -> i32 {
+        while self.exit.is_none() {
+            match self.wait(None) {
+                Wake::Children => self.reap(),
+                Wake::Order(TERMINATE) => self.terminate(),
+                Wake::Order(KILL) => break,
+                Wake::Order(_) => {}
+                Wake::HostGone => {
+                    self.end_gently();
+                    break;
+                }
+            }
+        }
+        if self.exit.is_some() {
+            // What the server left running ends with it.
+            self.end_gently();
+        }
+        self.kill_all();
+        match self.exit {
+            Some(Exit::Code(code)) => code,
+            Some(Exit::Signal(signal)) => 128 + signal,
+            _ => 0,
+        }
+    }
+
+    /// SIGTERM to everything, and time to act on it; cut short by an order to kill or by nothing being left.
+    fn end_gently(&mut self) {
+        let until = Instant::now() + self.grace;
+        self.terminate();
+        loop {
+            self.reap();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || sweep::children_of(rustix::process::getpid()).is_empty() {
+                return;
+            }
+            // After the host is gone its end stays readable: only children and time are waited for.
+            if let Wake::Order(KILL) = self.wait(Some(left.min(Duration::from_millis(20)))) {
+                return;
+            }
+        }
+    }
+
+    fn terminate(&self) {
+        // A stopped process takes no SIGTERM before it continues.
+        for signal in [Signal::TERM, Signal::CONT] {
+            let _ = kill_process_group(self.server, signal);
+            for child in sweep::children_of(rustix::process::getpid()) {
+                let _ = kill_process(child, signal);
+            }
+        }
+    }
+
+    /// Kills children until there are none: each one's own children become ours when it dies.
+    fn kill_all(&mut self) {
+        let _ = kill_process_group(self.server, Signal::KILL);
+        loop {
+            for child in sweep::children_of(rustix::process::getpid()) {
+                let _ = kill_process(child, Signal::KILL);
+            }
+            match wait(WaitOptions::empty()) {
+                Ok(Some((pid, status))) => self.ended(pid, status),
+                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            self.ended(pid, status);
+        }
+    }
+
+    fn ended(&mut self, pid: Pid, status: rustix::process::WaitStatus) {
+        if pid != self.server || self.exit.is_some() {
+            return;
+        }
+        let exit = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Exit::Code(code),
+            (None, Some(signal)) => Exit::Signal(signal),
+            (None, None) => Exit::Unknown,
+        };
+        self.exit = Some(exit);
+        tell(&self.control, Report::Ended(exit));
+    }
+
+    fn wait(&mut self, at_most: Option<Duration>) -> Wake {
+        let timeout = at_most.map(|time| Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() });
+        let host_gone_already = at_most.is_some();
+        let mut descriptors = [PollFd::new(&self.children, PollFlags::IN), PollFd::new(&self.control, PollFlags::IN)];
+        let watched = if host_gone_already { &mut descriptors[..1] } else { &mut descriptors[..] };
+        let _ = poll(watched, timeout.as_ref());
+        let children = !descriptors[0].revents().is_empty();
+        let spoken = !descriptors[1].revents().is_empty();
+        if children {
+            let mut information = [0; 1024];
+            let _ = rustix::io::read(&self.children, &mut information);
+        }
+        if host_gone_already {
+            return self.order_without_waiting().map_or(Wake::Children, Wake::Order);
+        }
+        if !spoken {
+            return Wake::Children;
+        }
+        let mut order = [0];
+        match self.control.read(&mut order) {
+            Ok(1) => Wake::Order(order[0]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Wake::Children,
+            _ => Wake::HostGone,
+        }
+    }
+
+    fn order_without_waiting(&self) -> Option<u8> {
+        let mut order = [0];
+        match rustix::net::recv(&self.control, &mut order[..], RecvFlags::DONTWAIT) {
+            Ok((1, _)) => Some(order[0]),
+            _ => None,
+        }
+    }
+}
+
+fn tell(control: &UnixStream, report: Report) {
+    // The host may be gone; a blocked SIGPIPE makes that an error nobody needs.
+    let _ = io::Write::write_all(&mut &*control, &report.encode());
+}
+
+/// Reads the errand and the three streams that came with it.
+fn receive(control: &UnixStream) -> io::Result<(Errand, [OwnedFd; 3])> {
+    let mut length = [0; 4];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut attached = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(control, &mut [IoSliceMut::new(&mut length)], &mut attached, RecvFlags::CMSG_CLOEXEC)?.bytes;
+    let mut streams = Vec::new();
+    for message in attached.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            streams.extend(descriptors);
+        }
+    }
+    (&*control).read_exact(&mut length[received..])?;
+    let errand = Errand::read(length, control)?;
+    let streams = streams.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    Ok((errand, streams))
+}
+
+fn start(errand: &Errand, streams: [OwnedFd; 3]) -> io::Result<Pid> {
+    let mut command = command(errand, streams);
+    sys::die_with_parent(&mut command);
+    let child = command.spawn()?;
+    pid_of(&child)
+}
+
+/// The process id of a child that has not been waited for.
+pub(super) fn pid_of(child: &std::process::Child) -> io::Result<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The command that runs a server: its own process group, its environment and nothing else, three descriptors.
+pub(super) fn command(errand: &Errand, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Command {
+    let mut command = Command::new(&errand.program);
+    command
+        .args(&errand.args)
+        .env_clear()
+        .envs(errand.env.iter().map(|(name, value)| (name, value)))
+        .env(sweep::MARK, &errand.mark)
+        .current_dir(&errand.cwd)
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr))
+        .process_group(0);
+    sys::pass_no_descriptors(&mut command);
+    command
+}

@@ -1,0 +1,111 @@
+//! Every bound and every delay, in one value, so that tests can scale them.
+
+use std::time::Duration;
+
+use wharf_wire::Bounds;
+
+/// What one connection may take, hold and wait for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes in one message, either way.
+    pub message: usize,
+    /// Bytes of an oversized message that are read and thrown away in search of its id, before the link is given up.
+    pub discard: usize,
+    /// Bytes waiting to be written before new calls are refused.
+    pub queued: usize,
+    /// Calls in flight at once.
+    pub in_flight: usize,
+    /// Structure of whatever is decoded.
+    pub bounds: Bounds,
+    /// Bytes of one stderr line; longer ones are cut.
+    pub stderr_line: usize,
+    /// Bytes of stderr kept.
+    pub stderr_kept: usize,
+    /// Pages of one list.
+    pub pages: usize,
+    /// Items of one list.
+    pub items: usize,
+    /// Bytes of a cursor.
+    pub cursor: usize,
+    /// How long the probe for the stateless era may go unanswered.
+    pub probe: Duration,
+    /// How long a server may take to get ready.
+    pub startup: Duration,
+    /// How long a call may go without an answer or progress.
+    pub call: Duration,
+    /// How long a call may take at most, whatever progress it reports.
+    pub call_max: Duration,
+    /// How long a server may leave its input unread while something waits to be written.
+    pub write_stall: Duration,
+    /// How long a server whose output has ended gets to tell its exit status.
+    pub exit_wait: Duration,
+    /// How long output is still read after the server's own process has ended.
+    pub drain: Duration,
+    /// What a server gets between the end of its input and SIGTERM.
+    pub stop_grace: Duration,
+    /// What it gets between SIGTERM and SIGKILL.
+    pub term_grace: Duration,
+    /// What it gets between SIGTERM and SIGKILL once its host is gone.
+    pub orphan_grace: Duration,
+    /// Accepts an id echoed as `"7"` or `7.0`.
+    pub lenient_ids: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message: 8 << 20,
+            discard: 256 << 20,
+            queued: 32 << 20,
+            in_flight: 16_384,
+            bounds: Bounds::default(),
+            stderr_line: 64 << 10,
+            stderr_kept: 256 << 10,
+            pages: 100,
+            items: 2_048,
+            cursor: 64 << 10,
+            probe: Duration::from_secs(10),
+            startup: Duration::from_secs(60),
+            call: Duration::from_secs(30),
+            call_max: Duration::from_secs(300),
+            write_stall: Duration::from_secs(10),
+            exit_wait: Duration::from_millis(500),
+            drain: Duration::from_secs(1),
+            stop_grace: Duration::from_secs(2),
+            term_grace: Duration::from_secs(3),
+            orphan_grace: Duration::from_millis(500),
+            lenient_ids: true,
+        }
+    }
+}
+
+impl Limits {
+    /// The graces of a command that runs once and leaves: half a second each.
+    #[must_use]
+    pub fn one_shot(mut self) -> Self {
+        self.stop_grace = Duration::from_millis(500);
+        self.term_grace = Duration::from_millis(500);
+        self
+    }
+
+    /// Divides every delay, for tests.
+    #[must_use]
+    pub fn hurried(mut self, factor: u32) -> Self {
+        for delay in [
+            &mut self.probe,
+            &mut self.startup,
+            &mut self.call,
+            &mut self.call_max,
+            &mut self.write_stall,
+            &mut self.exit_wait,
+            &mut self.drain,
+            &mut self.stop_grace,
+            &mut self.term_grace,
+            &mut self.orphan_grace,
+        ] {
+            *delay /= factor;
+        }
+        self
+    }
+}

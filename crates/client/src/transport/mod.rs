@@ -1,0 +1,3 @@
+//! Ways to reach a server.
+
+pub(crate) mod stdio;

@@ -1,0 +1,286 @@
+//! The task that owns a server's streams and its process.
+//!
+//! One future polls everything that can happen, in the order that matters: what has arrived, what can be written, the
+//! clock, the process. Reading never waits on writing, and ending waits on neither.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep};
+
+use super::frames::{Frame, Frames};
+use super::link::{LinkState, StdioLink};
+use super::stderr::{Ring, StderrReader};
+use crate::engine::Engine;
+use crate::error::{Gone, GoneCause};
+use crate::guard::{Exit, Process, watched};
+use crate::limits::Limits;
+
+/// Reads in one turn before others get theirs.
+const READS_PER_TURN: usize = 16;
+/// Lines of stderr that go into an error.
+const STDERR_SHOWN: usize = 20;
+
+pub(super) struct Driver {
+    engine: Arc<Engine>,
+    link: Arc<StdioLink>,
+    stdout: AsyncFd<OwnedFd>,
+    frames: Frames,
+    process: Process,
+    exit: Pin<Box<dyn Future<Output = Exit> + Send>>,
+    exited: Option<Exit>,
+    output_ended: bool,
+    /// Why it will end, and until when it still reads.
+    ending: Option<(GoneCause, Instant)>,
+    clock: Pin<Box<Sleep>>,
+    /// Several answers came at once, so several calls will soon follow.
+    burst: bool,
+    wakers: Vec<Waker>,
+    limits: Limits,
+}
+
+impl Driver {
+    pub fn new(
+        engine: Arc<Engine>,
+        link: Arc<StdioLink>,
+        stdout: OwnedFd,
+        process: Process,
+        limits: Limits,
+    ) -> io::Result<Self> {
+        let mut exit = process.exit();
+        Ok(Self {
+            engine,
+            link,
+            stdout: watched(stdout, Interest::READABLE)?,
+            frames: Frames::new(limits.message, limits.discard),
+            exit: Box::pin(async move { exited(&mut exit).await }),
+            process,
+            exited: None,
+            output_ended: false,
+            ending: None,
+            clock: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            burst: false,
+            wakers: Vec::new(),
+            limits,
+        })
+    }
+
+    /// Drives the link to its end, then the server to its own. Dropped at any time, it ends the server at once.
+    pub async fn run(mut self, mut stderr: StderrReader, lines: Arc<Mutex<Ring>>) {
+        let cause = std::future::poll_fn(|context| self.poll(context)).await;
+        if cause == GoneCause::Closed {
+            self.engine.withdraw_all();
+        }
+        if self.exited.is_some() {
+            stderr.finish(self.limits.exit_wait).await;
+        }
+        let shown = lines.lock().unwrap_or_else(PoisonError::into_inner).tail(STDERR_SHOWN);
+        let hint = if cause == GoneCause::Closed { None } else { self.engine.suspicion() };
+        self.engine.lose(Gone { cause, exit: self.exited, stderr: shown, hint });
+        self.stop().await;
+    }
+
+    /// Closes the server's input, waits, terminates, waits, kills; then waits until nothing of it is left.
+    async fn stop(self) {
+        let Self { link, stdout, process, limits, exited: known, mut frames, .. } = self;
+        link.close_input();
+        if known.is_none() {
+            let mut exit = process.exit();
+            let patience = async {
+                if tokio::time::timeout(limits.stop_grace, exited(&mut exit)).await.is_ok() {
+                    return;
+                }
+                process.terminate();
+                if tokio::time::timeout(limits.term_grace, exited(&mut exit)).await.is_err() {
+                    process.kill();
+                }
+            };
+            tokio::select! {
+                () = patience => {}
+                // What it still writes is read, so that it can end by itself instead of by a broken pipe.
+                () = discard(&stdout, &mut frames) => unreachable!("reading on never ends"),
+            }
+        }
+        drop(stdout);
+        process.gone().await;
+    }
+
+    /// Ready when the link has come to its end.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<GoneCause> {
+        if let Poll::Ready(cause) = self.poll_read(context) {
+            return Poll::Ready(cause);
+        }
+        let flushed = self.link.poll_flush(context, self.burst);
+        match flushed.state {
+            LinkState::Closing => return Poll::Ready(GoneCause::Closed),
+            LinkState::Broken => self.end_soon(GoneCause::ClosedInput, self.limits.drain),
+            LinkState::Open => {}
+        }
+        if self.exited.is_none()
+            && let Poll::Ready(exit) = self.exit.as_mut().poll(context)
+        {
+            self.exited = Some(exit);
+            self.end_soon(GoneCause::Exited, self.limits.drain);
+        }
+        if self.exited.is_some() && self.output_ended {
+            return Poll::Ready(GoneCause::Exited);
+        }
+        let stuck = flushed.stuck_since.map(|since| since + self.limits.write_stall);
+        // Nearly every turn ends here: no deadline has moved up and none has passed.
+        if self.ending.is_none() && stuck.is_none() && !flushed.look_at_clock && Instant::now() < self.clock.deadline()
+        {
+            return Poll::Pending;
+        }
+        self.poll_clock(context, stuck)
+    }
+
+    /// Reads and delivers. All answers of one turn are in place before anybody is woken.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<GoneCause> {
+        if self.output_ended {
+            return Poll::Pending;
+        }
+        let mut end = Poll::Pending;
+        let mut turns = 0;
+        while end.is_pending() && turns < READS_PER_TURN {
+            turns += 1;
+            let Poll::Ready(read) = self.poll_read_once(context) else { break };
+            end = match read {
+                Ok(0) => {
+                    self.output_ended = true;
+                    self.end_of_output();
+                    break;
+                }
+                Ok(_) => self.deliver(),
+                Err(error) => Poll::Ready(GoneCause::Unreadable(error.kind())),
+            };
+        }
+        if turns == READS_PER_TURN {
+            context.waker().wake_by_ref();
+        }
+        if !self.wakers.is_empty() {
+            self.burst = self.wakers.len() > 1;
+        }
+        self.wakers.drain(..).for_each(Waker::wake);
+        end
+    }
+
+    fn poll_read_once(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        loop {
+            let mut ready = match ready!(self.stdout.poll_read_ready(context)) {
+                Ok(ready) => ready,
+                Err(error) => return Poll::Ready(Err(error)),
+            };
+            let space = self.frames.space();
+            match rustix::io::read(self.stdout.get_ref(), &mut *space) {
+                Ok(count) => {
+                    // A short read has emptied the pipe: asking again would only be told so.
+                    if count < space.len() {
+                        ready.clear_ready();
+                    }
+                    self.frames.read(count);
+                    return Poll::Ready(Ok(count));
+                }
+                Err(rustix::io::Errno::AGAIN) => ready.clear_ready(),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+
+    fn deliver(&mut self) -> Poll<GoneCause> {
+        if self.frames.looks_like_utf16() {
+            return Poll::Ready(GoneCause::NotMcp("its output is UTF-16; MCP is UTF-8"));
+        }
+        while let Some(frame) = self.frames.next() {
+            match frame {
+                Frame::Line(line) => {
+                    if let Err(nonsense) = self.engine.deliver(line, &mut self.wakers) {
+                        return Poll::Ready(GoneCause::NotMcp(nonsense.0));
+                    }
+                }
+                Frame::Oversized(id) => self.engine.deliver_oversized(id.as_deref(), &mut self.wakers),
+                Frame::Endless => return Poll::Ready(GoneCause::EndlessLine),
+            }
+        }
+        Poll::Pending
+    }
+
+    /// The server's output is over. Its exit status is worth a moment's wait; a line without an end is not a message.
+    fn end_of_output(&mut self) {
+        if !self.frames.rest().is_empty() {
+            self.engine.tally.warn(crate::counters::Count::Broken, "the output ended in the middle of a line");
+        }
+        self.end_soon(GoneCause::ClosedOutput, self.limits.exit_wait);
+    }
+
+    fn end_soon(&mut self, cause: GoneCause, after: Duration) {
+        let until = Instant::now() + after;
+        match &mut self.ending {
+            // The exit explains everything else that was noticed before.
+            Some((known, _)) if cause == GoneCause::Exited => *known = cause,
+            Some(_) => {}
+            none => *none = Some((cause, until)),
+        }
+    }
+
+    fn poll_clock(&mut self, context: &mut Context<'_>, stuck: Option<Instant>) -> Poll<GoneCause> {
+        loop {
+            let now = Instant::now();
+            if let Some((cause, until)) = &self.ending
+                && now >= *until
+            {
+                return Poll::Ready(cause.clone());
+            }
+            if stuck.is_some_and(|stuck| now >= stuck) {
+                return Poll::Ready(GoneCause::StoppedReading(self.limits.write_stall));
+            }
+            let calls = self.engine.next_due();
+            if now >= calls {
+                self.engine.expire(now, &mut self.wakers);
+                self.wakers.drain(..).for_each(Waker::wake);
+                continue;
+            }
+            let mut due = calls;
+            if let Some((_, until)) = self.ending {
+                due = due.min(until);
+            }
+            if let Some(stuck) = stuck {
+                due = due.min(stuck);
+            }
+            // Setting a clock costs; one that rings too early does not.
+            if due < self.clock.deadline() || self.clock.is_elapsed() {
+                self.clock.as_mut().reset(due);
+            }
+            if self.clock.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+/// Resolves when the server's own process has ended.
+async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
+    match exit.wait_for(Option::is_some).await {
+        Ok(exit) => exit.unwrap_or(Exit::Unknown),
+        Err(_) => Exit::Unknown,
+    }
+}
+
+/// Reads and forgets, for ever.
+async fn discard(stdout: &AsyncFd<OwnedFd>, frames: &mut Frames) {
+    let buffer = frames.space();
+    loop {
+        let Ok(mut ready) = stdout.readable().await else { return std::future::pending().await };
+        let read = ready.try_io(|stdout| Ok(rustix::io::read(stdout.get_ref(), &mut *buffer)?));
+        if matches!(read, Ok(Ok(0) | Err(_))) {
+            return std::future::pending().await;
+        }
+    }
+}

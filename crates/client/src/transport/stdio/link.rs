@@ -1,0 +1,254 @@
+//! The way in to a server: one buffer that callers append to and whoever can, writes.
+//!
+//! A caller that finds nothing waiting writes by itself, which saves a hop; everything else is left to the driver,
+//! which writes whatever has gathered in one go. Nobody ever waits here.
+
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use rustix::io::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::Instant;
+
+use crate::engine::{Link, NotTaken, Ticket};
+use crate::guard::watched;
+
+/// Messages up to this size are copied together before they are written: cheaper than naming each part to the kernel.
+const SMALL: usize = 16 << 10;
+/// The largest buffer that is kept once it is empty.
+const BUFFER_KEPT: usize = 8 << 20;
+
+pub(super) struct StdioLink {
+    out: Mutex<Outbox>,
+    /// Bytes that may wait before messages are refused.
+    limit: usize,
+}
+
+struct Outbox {
+    /// The server's stdin; gone once it is closed.
+    pipe: Option<AsyncFd<OwnedFd>>,
+    /// What waits to be written, from `head` on.
+    buffer: Vec<u8>,
+    head: usize,
+    /// Bytes ever taken, and how many of them the pipe has taken.
+    taken: u64,
+    written: u64,
+    /// The driver, to be woken when there is something for it to do.
+    driver: Option<Waker>,
+    /// Since when something waits and nothing moves.
+    stuck_since: Option<Instant>,
+    /// Several answers came at once: their callers will soon all write, so gather instead of writing one by one.
+    gather: bool,
+    look_at_clock: bool,
+    state: LinkState,
+}
+
+/// How the link stands after a flush.
+pub(super) struct Flushed {
+    pub state: LinkState,
+    /// Since when something waits and nothing moves.
+    pub stuck_since: Option<Instant>,
+    /// A call with an earlier deadline than any before it has come.
+    pub look_at_clock: bool,
+}
+
+/// What is left of the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LinkState {
+    Open,
+    /// The server no longer takes input.
+    Broken,
+    /// We are leaving.
+    Closing,
+}
+
+impl StdioLink {
+    pub fn new(stdin: OwnedFd, limit: usize) -> io::Result<Self> {
+        let pipe = watched(stdin, Interest::WRITABLE)?;
+        let out = Mutex::new(Outbox {
+            pipe: Some(pipe),
+            buffer: Vec::new(),
+            head: 0,
+            taken: 0,
+            written: 0,
+            driver: None,
+            stuck_since: None,
+            gather: false,
+            look_at_clock: false,
+            state: LinkState::Open,
+        });
+        Ok(Self { out, limit })
+    }
+
+    /// Begins to close: nothing more is taken, and the driver ends the server.
+    pub fn close(&self) {
+        let waker = {
+            let mut out = self.out();
+            out.state = LinkState::Closing;
+            out.driver.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Writes what it can and remembers who to wake for the rest. Says what is left of the link, and since when it is stuck.
+    pub fn poll_flush(&self, context: &mut Context<'_>, gather: bool) -> Flushed {
+        let mut out = self.out();
+        out.gather = gather;
+        match &mut out.driver {
+            Some(known) => known.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        out.poll_write(context);
+        Flushed {
+            state: out.state,
+            stuck_since: out.stuck_since,
+            look_at_clock: std::mem::take(&mut out.look_at_clock),
+        }
+    }
+
+    /// Ends the server's input.
+    pub fn close_input(&self) {
+        let mut out = self.out();
+        out.write_now();
+        out.pipe = None;
+        if out.state == LinkState::Open {
+            out.state = LinkState::Closing;
+        }
+    }
+
+    fn out(&self) -> MutexGuard<'_, Outbox> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Link for StdioLink {
+    fn submit(&self, parts: &[&[u8]]) -> Result<Ticket, NotTaken> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let (ticket, waker) = {
+            let mut out = self.out();
+            match out.state {
+                LinkState::Open => {}
+                LinkState::Broken => return Err(NotTaken::Broken),
+                LinkState::Closing => return Err(NotTaken::Closed),
+            }
+            let waiting = out.buffer.len() - out.head;
+            // One message is always taken when nothing waits: its own size is bounded elsewhere.
+            if waiting > 0 && waiting + length > self.limit {
+                return Err(NotTaken::Full);
+            }
+            let ticket = Ticket(out.taken);
+            out.take(parts, length);
+            let left = out.head < out.buffer.len() || out.state != LinkState::Open;
+            (ticket, if left { out.driver.take() } else { None })
+        };
+        waker.into_iter().for_each(Waker::wake);
+        Ok(ticket)
+    }
+
+    fn may_have_left(&self, ticket: Ticket) -> bool {
+        self.out().written > ticket.0
+    }
+
+    fn wake(&self) {
+        let waker = {
+            let mut out = self.out();
+            out.look_at_clock = true;
+            out.driver.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Outbox {
+    /// Takes a message: straight to the pipe if nothing is in the way, to the buffer otherwise.
+    fn take(&mut self, parts: &[&[u8]], length: usize) {
+        self.taken += length as u64;
+        let nothing_waits = self.head == self.buffer.len() && !self.gather;
+        let mut done = if nothing_waits && length > SMALL { self.write_parts(parts) } else { 0 };
+        self.make_room(length - done);
+        for part in parts {
+            let skipped = done.min(part.len());
+            done -= skipped;
+            self.buffer.extend_from_slice(&part[skipped..]);
+        }
+        if nothing_waits {
+            self.write_now();
+        }
+    }
+
+    /// Moves what waits to the front when the written part before it is the larger one, instead of growing for ever
+    /// under a queue that is never quite empty.
+    fn make_room(&mut self, length: usize) {
+        if self.head > self.buffer.len() / 2 && self.buffer.capacity() - self.buffer.len() < length {
+            self.buffer.copy_within(self.head.., 0);
+            self.buffer.truncate(self.buffer.len() - self.head);
+            self.head = 0;
+        }
+    }
+
+    fn write_parts(&mut self, parts: &[&[u8]]) -> usize {
+        let Some(pipe) = &self.pipe else { return 0 };
+        let mut slices = [IoSlice::new(&[]); 24];
+        for (slice, part) in slices.iter_mut().zip(parts) {
+            *slice = IoSlice::new(part);
+        }
+        let result = rustix::io::writev(pipe.get_ref(), &slices[..parts.len().min(slices.len())]);
+        self.note(result).unwrap_or(0)
+    }
+
+    /// Writes from the buffer until it is empty or the pipe is full.
+    fn write_now(&mut self) {
+        while self.head < self.buffer.len() {
+            let Some(pipe) = &self.pipe else { return };
+            let result = rustix::io::write(pipe.get_ref(), &self.buffer[self.head..]);
+            match self.note(result) {
+                Some(count) => self.head += count,
+                None => return,
+            }
+        }
+        self.buffer.clear();
+        self.head = 0;
+        if self.buffer.capacity() > BUFFER_KEPT {
+            self.buffer.shrink_to(SMALL);
+        }
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>) {
+        loop {
+            self.write_now();
+            if self.head == self.buffer.len() || self.state != LinkState::Open {
+                self.stuck_since = None;
+                return;
+            }
+            let Some(pipe) = &self.pipe else { return };
+            match pipe.poll_write_ready(context) {
+                Poll::Ready(Ok(mut ready)) => ready.clear_ready(),
+                Poll::Ready(Err(_)) => self.state = LinkState::Broken,
+                Poll::Pending => {
+                    self.stuck_since.get_or_insert_with(Instant::now);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Counts what was written. `None` when the pipe is full or broken.
+    fn note(&mut self, result: Result<usize, Errno>) -> Option<usize> {
+        match result {
+            Ok(count) => {
+                self.written += count as u64;
+                self.stuck_since = None;
+                Some(count)
+            }
+            Err(Errno::INTR) => Some(0),
+            Err(Errno::AGAIN) => None,
+            Err(_) => {
+                self.state = LinkState::Broken;
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! One case in one phase and era: run it, then ask the oracle what is left.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use wharf_client::{ConnectOptions, Limits};
+use wharf_spec::{EnvValue, StdioSpec, Surroundings};
+use wharf_testkit::cases::Phase;
+use wharf_testkit::oracle::{self, Ledger};
+
+use crate::{exercise, expect, special};
+
+/// Every delay of the client and of the fixture is divided by this.
+pub const SCALE: u32 = 20;
+
+/// Threads that have panicked.
+static PANICS: AtomicUsize = AtomicUsize::new(0);
+
+pub struct Cell {
+    pub case: String,
+    pub phase: Phase,
+    pub era: String,
+    pub marker: String,
+    pub folder: PathBuf,
+    pub limits: Limits,
+    /// Further arguments for the fixture.
+    pub extra: Vec<String>,
+}
+
+/// Runs `cell CASE PHASE ERA [--observe]` and prints one line: `ok`, or what is wrong.
+pub fn run(mut arguments: impl Iterator<Item = String>) -> i32 {
+    let (Some(case), Some(phase), Some(era)) = (arguments.next(), arguments.next(), arguments.next()) else {
+        println!("usage: cell CASE PHASE ERA");
+        return 2;
+    };
+    let observe = arguments.next().is_some();
+    std::panic::set_hook(Box::new(|panic| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        println!("panic: {panic}");
+    }));
+    let marker = format!("{}-{}", std::process::id(), Instant::now().elapsed().as_nanos());
+    let folder = std::env::temp_dir().join(format!("wharf-fault-{marker}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let phase = [Phase::Before, Phase::Ready, Phase::During, Phase::After]
+        .into_iter()
+        .find(|known| known.as_str() == phase)
+        .unwrap();
+    let extra = modest(&case).iter().map(|&word| word.to_owned()).collect();
+    let cell = Cell { case, phase, era, marker, folder, limits: Limits::default().hurried(SCALE), extra };
+    let problems = cell.check(observe);
+    let _ = std::fs::remove_dir_all(&cell.folder);
+    for problem in &problems {
+        println!("wrong: {problem}");
+    }
+    i32::from(!problems.is_empty())
+}
+
+/// Arguments that keep a heavy fault within a twentieth of the usual time, also on a busy machine.
+fn modest(case: &str) -> &'static [&'static str] {
+    match case {
+        "S36" => &["--count", "300000"],
+        "S44" => &["--bytes", "67108864"],
+        _ => &[],
+    }
+}
+
+impl Cell {
+    /// Exercises the client in a runtime of its own and lists everything that is not as it should be.
+    fn check(&self, observe: bool) -> Vec<String> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let metrics = runtime.metrics();
+        // The blocking pool's thread and its descriptors are part of the runtime, not of a connection.
+        runtime.block_on(async { tokio::task::spawn_blocking(|| ()).await.unwrap() });
+        let (tasks, descriptors) = (metrics.num_alive_tasks(), oracle::fd_targets());
+        let _ = oracle::reset_peak_rss();
+        let memory = oracle::peak_rss_kib();
+        let began = Instant::now();
+        let mut problems = runtime.block_on(async {
+            match special::find(&self.case) {
+                Some(special) => special(self).await,
+                None => {
+                    let observed = exercise::run(self).await;
+                    if observe {
+                        println!("observed: {observed} in {} ms", began.elapsed().as_millis());
+                        return Vec::new();
+                    }
+                    expect::check(self, &observed)
+                }
+            }
+        });
+        self.look_for_leaks(&mut problems, || metrics.num_alive_tasks() <= tasks, descriptors.len());
+        let peak = oracle::peak_rss_kib().saturating_sub(memory);
+        if peak > 96 << 10 {
+            problems.push(format!("I4: {} MiB more memory at the peak", peak >> 10));
+        }
+        let ledger = self.ledger();
+        if !ledger.duplicates().is_empty() {
+            problems.push(format!("I2: sent more than once: {:?}", ledger.duplicates()));
+        }
+        if !ledger.violations().is_empty() {
+            problems.push(format!("the server saw the protocol broken: {:?}", ledger.violations()));
+        }
+        if PANICS.load(Ordering::Relaxed) > 0 {
+            problems.push("a thread panicked".to_owned());
+        }
+        problems
+    }
+
+    fn look_for_leaks(&self, problems: &mut Vec<String>, tasks_ended: impl Fn() -> bool, descriptors: usize) {
+        let own = std::process::id().cast_signed();
+        let patience = Duration::from_secs(3);
+        if !oracle::until(patience, || oracle::marked_processes(&self.marker).is_empty()) {
+            problems.push(format!("I3: processes left: {:?}", oracle::marked_processes(&self.marker)));
+        }
+        if !oracle::until(patience, || oracle::children_of(own).is_empty()) {
+            problems.push(format!(
+                "I3: children left: {:?}, zombies {:?}",
+                oracle::children_of(own),
+                oracle::zombies_of(own)
+            ));
+        }
+        if !oracle::until(patience, tasks_ended) {
+            problems.push("I3: tasks left".to_owned());
+        }
+        if !oracle::until(patience, || oracle::open_fds() <= descriptors) {
+            problems.push(format!("I3: descriptors left: {:?}", oracle::fd_targets()));
+        }
+    }
+
+    /// The fixture as a server to connect to.
+    pub fn spec(&self) -> StdioSpec {
+        let mut args: Vec<String> = ["faultd", "stdio", &self.case, "--phase", self.phase.as_str(), "--era", &self.era]
+            .map(str::to_owned)
+            .to_vec();
+        args.extend([
+            "--ledger".to_owned(),
+            self.folder.join("ledger").display().to_string(),
+            "--scale".to_owned(),
+            SCALE.to_string(),
+        ]);
+        args.extend(self.extra.iter().cloned());
+        StdioSpec {
+            program: std::env::current_exe().unwrap().into(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: vec![(oracle::MARKER.into(), EnvValue::Plain(self.marker.clone().into()))],
+            ..StdioSpec::default()
+        }
+    }
+
+    pub fn options(&self) -> ConnectOptions {
+        let mut options = ConnectOptions::default();
+        options.name = self.case.clone();
+        options.surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: self.folder.clone() };
+        options.limits = self.limits.clone();
+        options
+    }
+
+    pub fn ledger(&self) -> Ledger {
+        Ledger::read(&self.folder.join("ledger")).unwrap_or_default()
+    }
+}

@@ -1,0 +1,192 @@
+//! Runs cells in processes of their own, a few at a time, and counts.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use wharf_testkit::cases::CASES;
+
+use crate::special;
+
+/// A cell that takes longer hangs. The longest one works for about ten seconds.
+const HANG: Duration = Duration::from_secs(90);
+/// Cells at once: they mostly wait.
+const AT_ONCE: usize = 4;
+
+#[derive(Default)]
+struct Arguments {
+    filter: Option<String>,
+    runs: usize,
+    table: Option<PathBuf>,
+    observe: bool,
+}
+
+#[derive(Clone)]
+struct Cell {
+    case: &'static str,
+    phase: &'static str,
+    era: &'static str,
+    about: &'static str,
+}
+
+#[derive(Default)]
+struct Tally {
+    runs: usize,
+    passed: usize,
+    hangs: usize,
+    panics: usize,
+    leaks: usize,
+    duplicates: usize,
+    wrong: usize,
+    longest: Duration,
+}
+
+pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
+    let arguments = read(arguments);
+    let cells: Vec<Cell> = cells()
+        .into_iter()
+        .filter(|cell| arguments.filter.as_ref().is_none_or(|filter| cell.name().contains(filter.as_str())))
+        .collect();
+    let jobs: Vec<&Cell> = (0..arguments.runs).flat_map(|_| cells.iter()).collect();
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::<&str, Tally>::new()));
+    println!("running {} cells, {} each", cells.len(), arguments.runs);
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(cell) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (output, took) = run_cell(cell, arguments.observe);
+                    let mut results = results.lock().unwrap();
+                    results.entry(cell.case).or_default().count(cell, output.as_deref(), took, arguments.observe);
+                }
+            });
+        }
+    });
+    let results = results.into_inner().unwrap();
+    let (runs, passed) =
+        results.values().fold((0, 0), |(runs, passed), tally| (runs + tally.runs, passed + tally.passed));
+    if let Some(table) = &arguments.table {
+        write_table(table, &results, arguments.runs);
+    }
+    let failed = runs - passed;
+    println!(
+        "\ntest result: {}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out",
+        if failed == 0 { "ok" } else { "FAILED" }
+    );
+    i32::from(failed > 0 || runs == 0)
+}
+
+fn read(mut from: impl Iterator<Item = String>) -> Arguments {
+    let mut arguments = Arguments { runs: 1, ..Arguments::default() };
+    while let Some(argument) = from.next() {
+        match argument.as_str() {
+            "--runs" => arguments.runs = from.next().and_then(|runs| runs.parse().ok()).unwrap_or(1),
+            "--table" => arguments.table = from.next().map(PathBuf::from),
+            "--observe" => arguments.observe = true,
+            other if !other.starts_with('-') => arguments.filter = Some(argument),
+            _ => {}
+        }
+    }
+    arguments
+}
+
+fn cells() -> Vec<Cell> {
+    let from_table = CASES.iter().flat_map(|case| {
+        case.phases.iter().flat_map(move |phase| {
+            case.eras.iter().map(move |era| Cell {
+                case: case.name,
+                phase: phase.as_str(),
+                era: era.as_str(),
+                about: case.about,
+            })
+        })
+    });
+    let own = special::OWN.iter().map(|(case, about)| Cell { case, phase: "during", era: "modern", about });
+    from_table.chain(own).collect()
+}
+
+impl Cell {
+    fn name(&self) -> String {
+        format!("{}/{}/{}", self.case, self.phase, self.era)
+    }
+}
+
+/// The cell's output, or none when it had to be killed.
+fn run_cell(cell: &Cell, observe: bool) -> (Option<String>, Duration) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["cell", cell.case, cell.phase, cell.era]).stdin(Stdio::null()).stdout(Stdio::piped());
+    if observe {
+        command.arg("--observe");
+    }
+    let began = Instant::now();
+    let mut child = command.spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = std::io::Read::read_to_string(&mut stdout, &mut text);
+        text
+    });
+    let in_time = wharf_testkit::oracle::until(HANG, || !matches!(child.try_wait(), Ok(None)));
+    let took = began.elapsed();
+    if !in_time {
+        let _ = child.kill();
+        let _ = child.wait();
+        return (None, took);
+    }
+    let fine = child.wait().is_ok_and(|status| status.success());
+    let text = reader.join().unwrap_or_default();
+    (Some(if fine || !text.is_empty() { text } else { "wrong: the cell's process died".to_owned() }), took)
+}
+
+impl Tally {
+    fn count(&mut self, cell: &Cell, output: Option<&str>, took: Duration, observe: bool) {
+        self.runs += 1;
+        self.longest = self.longest.max(took);
+        let text = output.unwrap_or("hang");
+        let fine = output
+            .is_some_and(|text| !text.lines().any(|line| line.starts_with("wrong:") || line.starts_with("panic:")));
+        self.passed += usize::from(fine);
+        self.hangs += usize::from(output.is_none());
+        self.panics += usize::from(text.contains("panic"));
+        self.leaks += usize::from(text.contains("wrong: I3"));
+        self.duplicates += usize::from(text.contains("wrong: I2"));
+        self.wrong += usize::from(
+            text.lines().any(|line| line.starts_with("wrong:") && !line.contains("I2:") && !line.contains("I3:")),
+        );
+        if !fine || observe {
+            println!("test {} ... {}\n{}", cell.name(), if fine { "ok" } else { "FAILED" }, text.trim_end());
+        } else {
+            println!("test {} ... ok", cell.name());
+        }
+    }
+}
+
+fn write_table(path: &std::path::Path, results: &BTreeMap<&str, Tally>, runs: usize) {
+    let about: BTreeMap<&str, &str> = cells().iter().map(|cell| (cell.case, cell.about)).collect();
+    let rows: Vec<Vec<String>> = results
+        .iter()
+        .map(|(case, tally)| {
+            let counts = [tally.runs, tally.hangs, tally.panics, tally.leaks, tally.wrong, tally.duplicates]
+                .map(|count| count.to_string());
+            let mut row = vec![(*case).to_owned(), about.get(case).copied().unwrap_or_default().to_owned()];
+            row.extend(counts);
+            row.push(format!("{} ms", tally.longest.as_millis()));
+            row
+        })
+        .collect();
+    let failed: usize = results.values().map(|tally| tally.runs - tally.passed).sum();
+    let total: usize = results.values().map(|tally| tally.runs).sum();
+    let table = serde_json::json!({
+        "title": "Faults of a stdio server",
+        "columns": ["case", "what the server does", "runs", "hangs", "panics", "leaks", "wrong outcomes", "duplicated effects", "longest"],
+        "rows": rows,
+        "failed": failed,
+        "notes": [format!("{total} runs: every case in every phase and era in which it means something, {runs} times each, each in a process of its own; delays divided by {}.", crate::cell::SCALE)],
+    });
+    if let Some(folder) = path.parent() {
+        let _ = std::fs::create_dir_all(folder);
+    }
+    std::fs::write(path, table.to_string()).unwrap();
+}

@@ -1,0 +1,110 @@
+//! Cases that need more than connect, call, call, close.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use wharf_client::{
+    CallError, CallOptions, Connection, Containment, Direction, GoneCause, GuardProgram, Tap, TimeLimit, connect,
+};
+use wharf_testkit::{faultd, oracle};
+use wharf_wire::Raw;
+
+use crate::cell::Cell;
+use crate::exercise::{call_tool, call_word, connect_word, explain};
+
+macro_rules! opened {
+    ($cell:expr) => {
+        match open($cell).await {
+            Ok(connection) => connection,
+            Err(problems) => return problems,
+        }
+    };
+}
+
+mod calls;
+mod deaf;
+mod ending;
+mod listing;
+mod starting;
+
+type Problems = Vec<String>;
+pub type Special = for<'a> fn(&'a Cell) -> Pin<Box<dyn Future<Output = Problems> + 'a>>;
+
+/// Cases the table of faults does not have, because their fault is not the server's.
+pub const OWN: &[(&str, &str)] = &[
+    ("S01", "cannot be started: missing, not executable, no such directory, too many arguments"),
+    ("S12-drop", "a call whose future is dropped"),
+    ("S13-progress", "progress for ever: restarts one clock and not the other"),
+    ("S38-full", "ignores SIGTERM, with graces at full length"),
+    ("S43-many", "crashes 100 times"),
+    ("S48-descriptors", "the host is out of descriptors"),
+    ("deaf-large", "does not read, and a call larger than the pipe times out"),
+    ("deaf-stall", "does not read for so long that it is given up"),
+    ("deaf-queue", "does not read, and more than the queue holds is to be sent"),
+    ("progress-order", "progress in order and ahead of the result"),
+    ("guard-killed", "the guard itself is killed"),
+    ("group", "no guard: a process group holds the server"),
+    ("dropped", "the connection is dropped and not closed"),
+    ("runtime-dropped", "the runtime is dropped under a connection"),
+    ("gating", "what a server has not declared is not asked"),
+    ("no-server", "a program that is no server: one that echoes, one that talks and leaves"),
+    ("meta", "a caller's _meta travels beside the protocol's own"),
+];
+
+pub fn find(case: &str) -> Option<Special> {
+    Some(match case {
+        "S01" => |_| Box::pin(starting::cannot_start()),
+        "S12-drop" => |cell| Box::pin(calls::dropped_call(cell)),
+        "S13-progress" => |cell| Box::pin(calls::endless_progress(cell)),
+        "S28" => |cell| Box::pin(calls::disorder(cell)),
+        "S38-full" => |cell| Box::pin(ending::full_graces(cell)),
+        "S43-many" => |cell| Box::pin(ending::many_crashes(cell)),
+        "S48-descriptors" => |cell| Box::pin(starting::out_of_descriptors(cell)),
+        "deaf-large" => |cell| Box::pin(deaf::deaf_large(cell)),
+        "deaf-stall" => |cell| Box::pin(deaf::deaf_stall(cell)),
+        "deaf-queue" => |cell| Box::pin(deaf::deaf_queue(cell)),
+        "progress-order" => |cell| Box::pin(calls::progress_order(cell)),
+        "guard-killed" => |cell| Box::pin(ending::guard_killed(cell)),
+        "group" => |cell| Box::pin(ending::group(cell)),
+        "dropped" => |cell| Box::pin(ending::dropped(cell)),
+        "runtime-dropped" => |cell| Box::pin(ending::runtime_dropped(cell)),
+        "gating" => |cell| Box::pin(calls::gating(cell)),
+        "no-server" => |cell| Box::pin(starting::no_server(cell)),
+        "meta" => |cell| Box::pin(calls::meta(cell)),
+        "bad-tool" => |cell| Box::pin(listing::bad_tool(cell)),
+        "fidelity" => |cell| Box::pin(listing::fidelity(cell)),
+        "cursor-repeat" | "pages-endless" => |cell| Box::pin(listing::endless_list(cell)),
+        "cursor-empty" => |cell| Box::pin(listing::empty_cursor(cell)),
+        "env" => |cell| Box::pin(starting::environment(cell)),
+        _ => return None,
+    })
+}
+
+/// The cell with another fault under it.
+fn with_fault(cell: &Cell, fault: &str) -> Cell {
+    Cell {
+        case: fault.to_owned(),
+        phase: cell.phase,
+        era: cell.era.clone(),
+        marker: cell.marker.clone(),
+        folder: cell.folder.clone(),
+        limits: cell.limits.clone(),
+        extra: cell.extra.clone(),
+    }
+}
+
+async fn open(cell: &Cell) -> Result<Connection, Problems> {
+    connect(&cell.spec(), cell.options()).await.map_err(|error| vec![explain(&error)])
+}
+
+fn demand(problems: &mut Problems, holds: bool, otherwise: impl FnOnce() -> String) {
+    if !holds {
+        problems.push(otherwise());
+    }
+}
+
+fn json(text: impl Into<String>) -> Raw {
+    Raw::parse(text.into()).unwrap()
+}
