@@ -40,10 +40,13 @@ impl std::error::Error for TooComplex {}
 impl Bounds {
     /// Measures a JSON text without building anything from it. Constant memory, stops at the first excess.
     ///
-    /// Counts one node per text plus one per comma, opening bracket and colon, which for valid JSON is
-    /// never less than the number of values and at most twice as many.
+    /// Counts one for the text, one per opening bracket and one per comma: for valid JSON never less than there are
+    /// values, and at most one more per array or object.
     pub fn check(&self, text: &[u8]) -> Result<(), TooComplex> {
         let (mut depth, mut nodes, mut at) = (0usize, 1usize, 0usize);
+        if nodes > self.nodes {
+            return Err(TooComplex::Nodes(self.nodes));
+        }
         while let Some(&byte) = text.get(at) {
             at += 1;
             match byte {
@@ -90,6 +93,7 @@ mod tests {
     fn bounds_hold_at_their_edge() {
         for (text, depth, nodes, expected) in [
             ("1", 0, 1, Ok(())),
+            ("1", 0, 0, Err(TooComplex::Nodes(0))),
             ("[[1]]", 2, 9, Ok(())),
             ("[[1]]", 1, 9, Err(TooComplex::Depth(1))),
             ("[1,2,3]", 1, 4, Ok(())),
