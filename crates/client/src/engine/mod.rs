@@ -8,6 +8,8 @@
 
 mod call;
 mod inbound;
+#[cfg(test)]
+mod model;
 mod pool;
 mod table;
 

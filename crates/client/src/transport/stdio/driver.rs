@@ -34,7 +34,6 @@ pub(super) struct Driver {
     stdout: AsyncFd<OwnedFd>,
     frames: Frames,
     process: Process,
-    exit: Pin<Box<dyn Future<Output = Exit> + Send>>,
     exited: Option<Exit>,
     output_ended: bool,
     /// Why it will end, and until when it still reads.
@@ -54,13 +53,11 @@ impl Driver {
         process: Process,
         limits: Limits,
     ) -> io::Result<Self> {
-        let mut exit = process.exit();
         Ok(Self {
             engine,
             link,
             stdout: watched(stdout, Interest::READABLE)?,
             frames: Frames::new(limits.message, limits.discard),
-            exit: Box::pin(async move { exited(&mut exit).await }),
             process,
             exited: None,
             output_ended: false,
@@ -123,10 +120,8 @@ impl Driver {
             LinkState::Broken => self.end_soon(GoneCause::ClosedInput, self.limits.drain),
             LinkState::Open => {}
         }
-        if self.exited.is_none()
-            && let Poll::Ready(exit) = self.exit.as_mut().poll(context)
-        {
-            self.exited = Some(exit);
+        if self.exited.is_none() && flushed.exited.is_some() {
+            self.exited = flushed.exited;
             self.end_soon(GoneCause::Exited, self.limits.drain);
         }
         if self.exited.is_some() && self.output_ended {
@@ -134,8 +129,7 @@ impl Driver {
         }
         let stuck = flushed.stuck_since.map(|since| since + self.limits.write_stall);
         // Nearly every turn ends here: no deadline has moved up and none has passed.
-        if self.ending.is_none() && stuck.is_none() && !flushed.look_at_clock && Instant::now() < self.clock.deadline()
-        {
+        if self.ending.is_none() && stuck.is_none() && !flushed.look_at_clock && !self.clock.is_elapsed() {
             return Poll::Pending;
         }
         self.poll_clock(context, stuck)
@@ -266,7 +260,7 @@ impl Driver {
 }
 
 /// Resolves when the server's own process has ended.
-async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
+pub(super) async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
     match exit.wait_for(Option::is_some).await {
         Ok(exit) => exit.unwrap_or(Exit::Unknown),
         Err(_) => Exit::Unknown,

@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
 use crate::engine::{Link, NotTaken, Ticket};
-use crate::guard::watched;
+use crate::guard::{Exit, watched};
 
 /// Messages up to this size are copied together before they are written: cheaper than naming each part to the kernel.
 const SMALL: usize = 16 << 10;
@@ -43,6 +43,7 @@ struct Outbox {
     /// Several answers came at once: their callers will soon all write, so gather instead of writing one by one.
     gather: bool,
     look_at_clock: bool,
+    exited: Option<Exit>,
     state: LinkState,
 }
 
@@ -53,6 +54,8 @@ pub(super) struct Flushed {
     pub stuck_since: Option<Instant>,
     /// A call with an earlier deadline than any before it has come.
     pub look_at_clock: bool,
+    /// How the server's own process ended, once it has.
+    pub exited: Option<Exit>,
 }
 
 /// What is left of the link.
@@ -78,6 +81,7 @@ impl StdioLink {
             stuck_since: None,
             gather: false,
             look_at_clock: false,
+            exited: None,
             state: LinkState::Open,
         });
         Ok(Self { out, limit })
@@ -106,7 +110,18 @@ impl StdioLink {
             state: out.state,
             stuck_since: out.stuck_since,
             look_at_clock: std::mem::take(&mut out.look_at_clock),
+            exited: out.exited,
         }
+    }
+
+    /// Tells the driver that the server's own process has ended.
+    pub fn server_exited(&self, exit: Exit) {
+        let waker = {
+            let mut out = self.out();
+            out.exited = Some(exit);
+            out.driver.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Ends the server's input.

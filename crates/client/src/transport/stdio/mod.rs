@@ -58,6 +58,8 @@ pub(crate) async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, 
     let ring = Arc::new(Mutex::new(Ring::new(limits.stderr_line, limits.stderr_kept)));
     let (pid, containment) = (process.pid, process.containment);
     let stderr_reader = stderr::drain(streams.stderr, ring.clone()).map_err(ConnectCause::Spawn)?;
+    let (mut exit, told) = (process.exit(), link.clone());
+    tokio::spawn(async move { told.server_exited(driver::exited(&mut exit).await) });
     let (done, ended) = watch::channel(false);
     let driver =
         Driver::new(engine.clone(), link.clone(), streams.stdout, process, limits).map_err(ConnectCause::Spawn)?;

@@ -1,0 +1,245 @@
+//! The engine against a model of it: whatever order calls, answers, nonsense, drops, deadlines and the end come in,
+//! each call has exactly one outcome, and it is its own.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio::time::Instant;
+use wharf_wire::{Bounds, Revision};
+
+use super::{Answer, Call, Effect, Engine, Link, NotTaken, Request, Ticket, WhenDropped};
+use crate::era::Manners;
+use crate::error::{CallError, Gone, GoneCause};
+use crate::limits::Limits;
+
+/// A link that keeps what it is given. Everything has left but what came after `stuck`.
+#[derive(Default)]
+struct Kept(Mutex<Vec<String>>);
+
+impl Link for Kept {
+    fn submit(&self, parts: &[&[u8]]) -> Result<Ticket, NotTaken> {
+        let mut lines = self.0.lock().unwrap();
+        lines.push(String::from_utf8(parts.concat()).unwrap());
+        Ok(Ticket(lines.len() as u64 - 1))
+    }
+
+    fn may_have_left(&self, ticket: Ticket) -> bool {
+        ticket.0.is_multiple_of(2)
+    }
+
+    fn wake(&self) {}
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    Call {
+        may_write: bool,
+    },
+    /// Answers the nth call that waits; which way says how the answer is written.
+    Answer {
+        which: usize,
+        how: How,
+    },
+    /// An answer to a call that has ended, or never was.
+    Stray(u64),
+    Drop(usize),
+    Progress(usize),
+    Expire,
+    Lose,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum How {
+    Result,
+    Error,
+    Both,
+    UnknownType,
+    Truncated,
+    TextId,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let how = prop_oneof![
+        4 => Just(How::Result), 1 => Just(How::Error), 1 => Just(How::Both),
+        1 => Just(How::UnknownType), 1 => Just(How::Truncated), 1 => Just(How::TextId),
+    ];
+    prop_oneof![
+        6 => any::<bool>().prop_map(|may_write| Event::Call { may_write }),
+        6 => (0usize..8, how).prop_map(|(which, how)| Event::Answer { which, how }),
+        2 => (0u64..(1 << 22)).prop_map(Event::Stray),
+        2 => (0usize..8).prop_map(Event::Drop),
+        1 => (0usize..8).prop_map(Event::Progress),
+        1 => Just(Event::Expire),
+        1 => Just(Event::Lose),
+    ]
+}
+
+/// A call that was made and has not been seen to end.
+struct Made {
+    call: Pin<Box<Call>>,
+    may_write: bool,
+    ticket: u64,
+    /// What it must end as, once that is settled.
+    expected: Option<&'static str>,
+}
+
+struct World {
+    engine: Arc<Engine>,
+    link: Arc<Kept>,
+    calls: BTreeMap<u64, Made>,
+    lost: bool,
+}
+
+impl World {
+    fn new() -> Self {
+        let link = Arc::new(Kept::default());
+        let manners = Arc::new(Manners::new(None, Bounds::default()));
+        manners.settle(Revision::LATEST_STATELESS);
+        let engine = Arc::new(Engine::new("model".to_owned(), link.clone(), manners, None, Limits::default()));
+        Self { engine, link, calls: BTreeMap::new(), lost: false }
+    }
+
+    fn waiting(&self, which: usize) -> Option<u64> {
+        let waiting: Vec<u64> =
+            self.calls.iter().filter(|(_, call)| call.expected.is_none()).map(|(id, _)| *id).collect();
+        (!waiting.is_empty()).then(|| waiting[which % waiting.len()])
+    }
+
+    fn settle(&mut self, id: u64, word: &'static str) {
+        self.calls.get_mut(&id).unwrap().expected = Some(word);
+    }
+
+    fn step(&mut self, event: &Event) {
+        let mut wakers = Vec::new();
+        match *event {
+            Event::Call { may_write } => self.call(may_write),
+            Event::Answer { which, how } => {
+                let Some(id) = self.waiting(which) else { return };
+                let (line, word) = written(id, how);
+                self.engine.deliver(line.as_bytes(), &mut wakers).unwrap();
+                self.settle(id, word);
+                // A second answer, whatever it says, changes nothing.
+                let again = format!(r#"{{"id":{id},"error":{{"code":1,"message":"again"}}}}"#);
+                self.engine.deliver(again.as_bytes(), &mut wakers).unwrap();
+            }
+            Event::Stray(id) => {
+                if !self.calls.contains_key(&id) {
+                    self.engine.deliver(format!(r#"{{"id":{id},"result":{{}}}}"#).as_bytes(), &mut wakers).unwrap();
+                }
+            }
+            Event::Drop(which) => {
+                let Some(id) = self.waiting(which) else { return };
+                drop(self.calls.remove(&id));
+                let told = self
+                    .link
+                    .0
+                    .lock()
+                    .unwrap()
+                    .iter()
+                    .any(|line| line.contains("cancelled") && line.contains(&format!(":{id},")));
+                assert!(told, "the server was not told");
+                self.engine.deliver(format!(r#"{{"id":{id},"result":{{}}}}"#).as_bytes(), &mut wakers).unwrap();
+            }
+            Event::Progress(which) => {
+                let Some(id) = self.waiting(which) else { return };
+                let line =
+                    format!(r#"{{"method":"notifications/progress","params":{{"progressToken":{id},"progress":1}}}}"#);
+                self.engine.deliver(line.as_bytes(), &mut wakers).unwrap();
+            }
+            Event::Expire => {
+                self.engine.expire(Instant::now() + Duration::from_secs(3600), &mut wakers);
+                while let Some(id) = self.waiting(0) {
+                    self.settle(id, "timeout");
+                }
+            }
+            Event::Lose => {
+                self.engine.lose(Gone { cause: GoneCause::Exited, exit: None, stderr: Vec::new(), hint: None });
+                self.lost = true;
+                while let Some(id) = self.waiting(0) {
+                    let made = &self.calls[&id];
+                    let unknown = made.may_write && made.ticket.is_multiple_of(2);
+                    self.settle(id, if unknown { "unknown" } else { "gone" });
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, may_write: bool) {
+        let reserved = self.engine.reserve(Request {
+            timeout: Duration::from_secs(30),
+            timeout_max: Duration::from_secs(60),
+            progress: None,
+            effect: if may_write { Effect::MayWrite } else { Effect::Reads },
+            when_dropped: WhenDropped::Withdraw,
+        });
+        let Ok(reserved) = reserved else { return assert!(self.lost, "refused while the server is there") };
+        assert!(!self.lost, "taken after the server was lost");
+        let id = reserved.id();
+        let ticket = self.link.0.lock().unwrap().len() as u64;
+        let call = self.engine.send(reserved, &[b"request ", id.text()]).unwrap();
+        let id: u64 = std::str::from_utf8(id.text()).unwrap().parse().unwrap();
+        let made = Made { call: Box::pin(call), may_write, ticket, expected: None };
+        assert!(self.calls.insert(id, made).is_none(), "an id was used again");
+    }
+
+    /// Every call is where the model says.
+    fn check(&mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut ended = Vec::new();
+        for (id, made) in &mut self.calls {
+            match (made.call.as_mut().poll(&mut context), made.expected) {
+                (Poll::Pending, None) => {}
+                (Poll::Ready(outcome), Some(word)) => {
+                    assert_eq!(name(*id, &outcome), word);
+                    ended.push(*id);
+                }
+                (Poll::Pending, Some(word)) => panic!("call {id} should have ended as {word}"),
+                (Poll::Ready(outcome), None) => panic!("call {id} ended by itself as {}", name(*id, &outcome)),
+            }
+        }
+        for id in ended {
+            self.calls.remove(&id);
+        }
+    }
+}
+
+fn written(id: u64, how: How) -> (String, &'static str) {
+    match how {
+        How::Result => (format!(r#"{{"result":{{"own":{id}}},"id":{id}}}"#), "result"),
+        How::Error => (format!(r#"{{"id":{id},"error":{{"code":-1,"message":"no"}}}}"#), "refused"),
+        How::Both => (format!(r#"{{"id":{id},"result":{{}},"error":{{}}}}"#), "protocol"),
+        How::UnknownType => (format!(r#"{{"id":{id},"result":{{"resultType":"x"}}}}"#), "protocol"),
+        How::Truncated => (format!(r#"{{"id":{id},"result":{{"own""#), "protocol"),
+        How::TextId => (format!(r#"{{"id":"{id}","result":{{"own":{id}}}}}"#), "result"),
+    }
+}
+
+fn name(id: u64, outcome: &Result<Answer, CallError>) -> &'static str {
+    match outcome {
+        Ok(answer) if answer.result.get() == format!(r#"{{"own":{id}}}"#) => "result",
+        Ok(_) => "another call's result",
+        Err(CallError::Refused(_)) => "refused",
+        Err(CallError::Protocol(_)) => "protocol",
+        Err(CallError::TimedOut { .. }) => "timeout",
+        Err(CallError::ServerGone(_)) => "gone",
+        Err(CallError::OutcomeUnknown(_)) => "unknown",
+        Err(_) => "other",
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_call_has_one_outcome_and_it_is_its_own(events in prop::collection::vec(event(), 0..60)) {
+        let mut world = World::new();
+        for event in &events {
+            world.step(event);
+            world.check();
+        }
+    }
+}
