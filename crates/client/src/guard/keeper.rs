@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getpgid, kill_process, kill_process_group, wait};
 
 use super::letter::{Errand, KILL, Report, TERMINATE};
 use super::{Exit, sweep, sys};
@@ -63,20 +63,20 @@ impl Keeper {
 
     /// Waits for the server's end or the host's word, then leaves nothing behind. Returns the server's status.
     fn keep(mut self) -> i32 {
-        while self.exit.is_none() {
+        let gently = loop {
+            if self.exit.is_some() {
+                // What the server left running ends with it.
+                break true;
+            }
             match self.wait(None) {
                 Wake::Children => self.reap(),
-                Wake::Order(TERMINATE) => self.terminate(),
-                Wake::Order(KILL) => break,
+                Wake::Order(TERMINATE) => drop(self.terminate()),
+                Wake::Order(KILL) => break false,
                 Wake::Order(_) => {}
-                Wake::HostGone => {
-                    self.end_gently();
-                    break;
-                }
+                Wake::HostGone => break true,
             }
-        }
-        if self.exit.is_some() {
-            // What the server left running ends with it.
+        };
+        if gently {
             self.end_gently();
         }
         self.kill_all();
@@ -90,13 +90,20 @@ impl Keeper {
     /// SIGTERM to everything, and time to act on it; cut short by an order to kill or by nothing being left.
     fn end_gently(&mut self) {
         let until = Instant::now() + self.grace;
-        self.terminate();
+        let mut told = self.terminate();
         loop {
             self.reap();
+            let children = sweep::children_of(rustix::process::getpid());
+            // One that became ours when its parent ended has heard nothing yet.
+            let adopted = children.iter().filter(|child| !told.contains(child));
+            for signal in [Signal::TERM, Signal::CONT] {
+                self.tell_apart(adopted.clone().copied(), signal);
+            }
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || sweep::children_of(rustix::process::getpid()).is_empty() {
+            if left.is_zero() || children.is_empty() {
                 return;
             }
+            told = children;
             // After the host is gone its end stays readable: only children and time are waited for.
             if let Wake::Order(KILL) = self.wait(Some(left.min(Duration::from_millis(20)))) {
                 return;
@@ -104,13 +111,22 @@ impl Keeper {
         }
     }
 
-    fn terminate(&self) {
+    /// SIGTERM to the server's group and to the children outside it, which it returns along with the others.
+    fn terminate(&self) -> Vec<Pid> {
+        let children = sweep::children_of(rustix::process::getpid());
+        let _ = kill_process_group(self.server, Signal::TERM);
+        self.tell_apart(children.iter().copied(), Signal::TERM);
         // A stopped process takes no SIGTERM before it continues.
-        for signal in [Signal::TERM, Signal::CONT] {
-            let _ = kill_process_group(self.server, signal);
-            for child in sweep::children_of(rustix::process::getpid()) {
-                let _ = kill_process(child, signal);
-            }
+        let _ = kill_process_group(self.server, Signal::CONT);
+        self.tell_apart(children.iter().copied(), Signal::CONT);
+        children
+    }
+
+    /// Signals those that the group's signal does not reach; the others would hear it twice, and some take a second
+    /// SIGTERM for impatience.
+    fn tell_apart(&self, children: impl Iterator<Item = Pid>, signal: Signal) {
+        for child in children.filter(|&child| getpgid(Some(child)) != Ok(self.server)) {
+            let _ = kill_process(child, signal);
         }
     }
 
@@ -231,6 +247,6 @@ pub(super) fn command(errand: &Errand, [stdin, stdout, stderr]: [OwnedFd; 3]) ->
         .stdout(Stdio::from(stdout))
         .stderr(Stdio::from(stderr))
         .process_group(0);
-    sys::pass_no_descriptors(&mut command);
+    sys::start_clean(&mut command);
     command
 }

@@ -23,7 +23,7 @@ pub(super) fn close_inherited() {
 
 /// Blocks every signal that would end or stop this process, and hands out those of children as a descriptor.
 ///
-/// Blocked and not ignored, because a child inherits what is ignored, while the standard library clears its mask.
+/// Blocked and not ignored, because the mask is easily cleared for the server: [`start_clean`] does.
 pub(super) fn block_signals() -> io::Result<OwnedFd> {
     const BLOCKED: [libc::c_int; 11] = [
         libc::SIGHUP,
@@ -61,13 +61,17 @@ pub(super) fn block_signals() -> io::Result<OwnedFd> {
     }
 }
 
-/// Makes the child start with descriptors 0, 1 and 2 only.
-pub(super) fn pass_no_descriptors(command: &mut Command) {
-    // SAFETY: the closure runs between fork and exec and makes one system call, which is async-signal-safe.
+/// Makes the child start with descriptors 0, 1 and 2 only, and with no signal blocked: the standard library hands our
+/// mask down.
+pub(super) fn start_clean(command: &mut Command) {
+    // SAFETY: the closure runs between fork and exec and makes calls that are async-signal-safe, on a set of its own.
     // It marks instead of closing, so that the standard library's own error pipe works until exec.
     unsafe {
         command.pre_exec(|| {
             libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC.cast_signed());
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
             Ok(())
         });
     }

@@ -58,7 +58,8 @@ const ROWS: &[Row] = &[
     (LOST, Before, Handshake, ["timeout", "-", "-"]),
     (&["S06"], Before, Any, [ERA, "gone|unknown", "gone"]),
     (&["S06"], During, Any, [ERA, "result", "gone|unknown"]),
-    (&["S40"], Before, Any, [ERA, "result", "result"]),
+    // The wrapper has gone and what it left ends with it; how far we get before is a race.
+    (&["S40"], Before, Any, ["gone|stateless|handshake", "-|gone|unknown|result", "-|gone|unknown|result"]),
     (ENDS, Before, Any, ["gone", "-", "-"]),
     (ENDS, During, Any, [ERA, "unknown", "gone"]),
     // It ends while nobody calls: whether the next call still leaves is a race, that it is not answered is none.
