@@ -1,0 +1,69 @@
+//! `wharf demo`: a tour of the main job in a few seconds, on servers that come along.
+//!
+//! Each scene checks what it shows, so the tour is also a test of the installation.
+
+mod cast;
+mod processes;
+mod scenes;
+mod tour;
+mod trouble;
+
+use crate::failure::{Ending, Failure, Kind, Outcome};
+use crate::session::{Common, Session};
+
+use cast::Cast;
+use tour::Tour;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf demo
+  wharf demo --json | jq '.steps[] | {name, ok, duration_ms}'")]
+pub struct Args {
+    /// Write the steps as one JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        Common { json: self.json, ..Common::default() }
+    }
+}
+
+pub async fn run(_: &Args, session: &Session) -> Outcome {
+    let mut tour = Tour::new(session);
+    let mut cast = Cast::new(session)?;
+    let connected =
+        tour.step("connect", "Three servers at once, each of another age", scenes::connect(&mut cast)).await?;
+    if connected {
+        perform(&mut tour, &cast).await?;
+    }
+    let ok = tour.finish()?;
+    if ok {
+        Ok(Ending::Fine)
+    } else if session.console.manner.json {
+        Ok(Ending::Told(Kind::Other))
+    } else {
+        Err(spoilt())
+    }
+}
+
+async fn perform(tour: &mut Tour<'_>, cast: &Cast<'_>) -> Result<(), Failure> {
+    tour.step("tools", "What they offer", scenes::tools(cast)).await?;
+    tour.step("call", "A call and its answer", scenes::call(cast)).await?;
+    tour.step("progress", "A slow call says how far it has got", scenes::progress(cast)).await?;
+    tour.step("parallel", "Sixteen calls at once", scenes::parallel(cast)).await?;
+    tour.step("error", "A tool that fails has still answered", trouble::error(cast)).await?;
+    tour.step("cancel", "A call that is no longer needed", trouble::cancel(cast)).await?;
+    tour.step("environment", "What a server gets to see of you", scenes::environment(cast)).await?;
+    tour.step("read", "A resource and a prompt", scenes::read(cast)).await?;
+    tour.step("crash", "A server that crashes", trouble::crash(cast)).await?;
+    tour.step("missing", "A command that is not there", trouble::missing(cast)).await?;
+    tour.step("close", "And nothing is left behind", trouble::close(cast)).await?;
+    Ok(())
+}
+
+fn spoilt() -> Failure {
+    Failure::other("some steps did not go as they should").hint("they are marked ✗ above; please report them")
+}

@@ -1,0 +1,108 @@
+//! The three servers of the tour.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use tokio::task::JoinSet;
+use wharf_client::{ConnectOptions, Connection, Direction, Tap, connect};
+use wharf_spec::StdioSpec;
+
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// A variable that no server may see.
+pub const SECRET: &str = "WHARF_DEMO_SECRET";
+
+/// A name here, and the only revision the server is to speak, if any.
+const PARTS: [(&str, Option<&str>); 3] = [("north", None), ("east", Some("2025-11-25")), ("west", Some("2024-11-05"))];
+
+pub struct Cast<'a> {
+    pub session: &'a Session,
+    /// Empty until everybody is there.
+    pub servers: Vec<Connection>,
+    pub cancellations: Arc<Cancellations>,
+    program: OsString,
+}
+
+/// Counts the cancellations that go out.
+#[derive(Default)]
+pub struct Cancellations(AtomicUsize);
+
+impl Tap for Cancellations {
+    fn message(&self, direction: Direction, _: SystemTime, message: &[u8]) {
+        let method: &[u8] = b"\"notifications/cancelled\"";
+        if direction == Direction::Sent && message.windows(method.len()).any(|part| part == method) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Cancellations {
+    pub fn sent(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl<'a> Cast<'a> {
+    pub fn new(session: &'a Session) -> Result<Self, Failure> {
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::other(format_args!("this program cannot find itself: {error}")))?;
+        Ok(Self { session, servers: Vec::new(), cancellations: Arc::default(), program: program.into() })
+    }
+
+    /// Connects everybody in parallel.
+    pub async fn assemble(&mut self) -> Result<(), Failure> {
+        let mut arriving = JoinSet::new();
+        for (position, (name, revision)) in PARTS.into_iter().enumerate() {
+            let (spec, options) = (self.spec(revision), self.options(name));
+            arriving.spawn(async move {
+                let around = options.surroundings.clone();
+                let connected = connect(&spec, options).await;
+                (position, connected.map_err(|error| Failure::connecting(name, &spec, &around, error)))
+            });
+        }
+        let mut arrived = Vec::new();
+        while let Some(joined) = arriving.join_next().await {
+            let (position, connected) = joined.map_err(Failure::other)?;
+            let connection = connected?;
+            self.session.keep(&connection);
+            arrived.push((position, connection));
+        }
+        arrived.sort_by_key(|(position, _)| *position);
+        self.servers = arrived.into_iter().map(|(_, connection)| connection).collect();
+        Ok(())
+    }
+
+    fn spec(&self, revision: Option<&str>) -> StdioSpec {
+        let mut args: Vec<OsString> = vec!["demo-server".into(), "--stdio".into()];
+        if let Some(revision) = revision {
+            args.extend(["--revision".into(), revision.into()]);
+        }
+        StdioSpec { program: self.program.clone(), args, ..StdioSpec::default() }
+    }
+
+    /// As any command connects, with a secret in the surroundings and an ear for cancellations.
+    pub fn options(&self, name: &str) -> ConnectOptions {
+        let mut options = self.session.connect_options(name);
+        options.surroundings.env.push((SECRET.into(), "do not tell".into()));
+        options.tap = Some(self.cancellations.clone());
+        options
+    }
+
+    /// The one that speaks every revision.
+    pub fn north(&self) -> &Connection {
+        &self.servers[0]
+    }
+
+    /// The one that crashes in the end.
+    pub fn east(&self) -> &Connection {
+        &self.servers[1]
+    }
+
+    /// The oldest.
+    pub fn west(&self) -> &Connection {
+        &self.servers[2]
+    }
+}

@@ -1,0 +1,27 @@
+//! What is left of the processes there were, by looking at `/proc`.
+
+use std::fs;
+
+/// Those of the given processes that still exist, and every child of this one.
+pub fn left_over(known: &[i32]) -> Vec<i32> {
+    let mut left: Vec<i32> =
+        known.iter().copied().filter(|pid| fs::exists(format!("/proc/{pid}")).unwrap_or(false)).collect();
+    left.extend(children());
+    left.sort_unstable();
+    left.dedup();
+    left
+}
+
+fn children() -> Vec<i32> {
+    let ours = i32::try_from(std::process::id()).ok();
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| parent(*pid).is_some_and(|parent| Some(parent) == ours)).collect()
+}
+
+/// The fourth field of `stat`; the second, a name in parentheses, may hold anything.
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(1)?.parse().ok()
+}

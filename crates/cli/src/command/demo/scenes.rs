@@ -1,0 +1,148 @@
+//! The scenes where all goes well. Each does one thing, checks it, and gives the lines to show for it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use wharf_client::{CallOptions, Connection, StepOutcome};
+use wharf_spec::Untrusted;
+use wharf_wire::{Raw, ToolResult};
+
+use super::cast::{Cast, SECRET};
+use super::tour::Scene;
+use crate::clock::Took;
+use crate::command::call::progress_text;
+use crate::content::{resource_text, text_view};
+use crate::failure::render;
+use crate::style::{NAME, QUIET, paint};
+
+/// How many calls go out at once, and how long each takes.
+const CALLS: u32 = 16;
+const EACH: Duration = Duration::from_millis(300);
+
+pub async fn connect(cast: &mut Cast<'_>) -> Scene {
+    cast.assemble().await.map_err(|failure| render(&failure))?;
+    Ok(cast.servers.iter().map(arrival).collect())
+}
+
+/// The revision agreed on, and the steps on the way to it.
+fn arrival(server: &Connection) -> String {
+    let steps = server.trace().steps.iter().map(|step| {
+        let detour = if step.outcome == StepOutcome::Detour { " (declined)" } else { "" };
+        format!("{}{detour} {}", step.name, Took(step.duration))
+    });
+    let steps = steps.collect::<Vec<_>>().join(", ");
+    format!(
+        "{} {}  {}",
+        paint(NAME, format_args!("{:<5}", server.facts().name)),
+        server.facts().revision,
+        paint(QUIET, steps)
+    )
+}
+
+pub async fn tools(cast: &Cast<'_>) -> Scene {
+    let mut lines = Vec::new();
+    for server in &cast.servers {
+        let listing = server.list_tools().await.map_err(told)?;
+        let names: Vec<&str> = listing.items.iter().map(|tool| tool.name.as_str()).collect();
+        let tools = Untrusted::new(names.join(", ")).to_string();
+        lines.push(format!("{} {}", paint(NAME, format_args!("{:<5}", server.facts().name)), tools));
+        ensure(names.contains(&"echo"), "there should be a tool `echo`")?;
+    }
+    Ok(lines)
+}
+
+pub async fn call(cast: &Cast<'_>) -> Scene {
+    let echo = ask(cast.north(), "echo", r#"{"text":"Ahoy!"}"#).await?;
+    ensure(text_view(&echo.content) == "Ahoy!", "echo should repeat the text")?;
+    let sent = r#"{"cargo":["oranges",7]}"#;
+    let data = ask(cast.north(), "json_response", sent).await?.structured;
+    let data = data.ok_or("json_response should answer with data")?;
+    Ok(vec![
+        format!("echo text=Ahoy!  →  {}", shown(&echo)),
+        format!("json_response '{sent}'  →  {}", Untrusted::new(data.get())),
+    ])
+}
+
+pub async fn progress(cast: &Cast<'_>) -> Scene {
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let (kept, console) = (reports.clone(), cast.session.console.clone());
+    let options = CallOptions::default().progress(move |progress| {
+        console.status(&format!("north · slow  {}", progress_text(&progress)));
+        let percent = progress.progress / progress.total.unwrap_or(1.0) * 100.0;
+        kept.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{percent:.0}%"));
+    });
+    let arguments = raw(r#"{"seconds":0.8,"steps":4}"#)?;
+    let answer = cast.north().call_tool("slow", &arguments, options).await;
+    cast.session.console.clear();
+    let answer = answer.map_err(told)?;
+    let reports = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
+    ensure(reports.len() == 4, "there should be four reports")?;
+    Ok(vec![format!("slow seconds=0.8 steps=4  →  {}  →  {}", reports.join(", "), shown(&answer))])
+}
+
+pub async fn parallel(cast: &Cast<'_>) -> Scene {
+    let began = Instant::now();
+    let mut calls = JoinSet::new();
+    for _ in 0..CALLS {
+        let server = cast.north().clone();
+        let arguments = raw(&format!(r#"{{"seconds":{},"steps":1}}"#, EACH.as_secs_f64()))?;
+        calls.spawn(async move { server.call_tool("slow", &arguments, CallOptions::default()).await });
+    }
+    while let Some(joined) = calls.join_next().await {
+        joined.map_err(|error| error.to_string())?.map_err(told)?;
+    }
+    let took = began.elapsed();
+    ensure(took < EACH * CALLS / 2, "they should not wait for each other")?;
+    Ok(vec![format!("{CALLS} calls of {} each, together: {}", Took(EACH), Took(took))])
+}
+
+pub async fn environment(cast: &Cast<'_>) -> Scene {
+    let answer = ask(cast.north(), "environment", "{}").await?;
+    let text = text_view(&answer.content);
+    let names: Vec<&str> = text.lines().collect();
+    ensure(!names.contains(&SECRET), "the server should not see the secret")?;
+    let (ours, theirs) = (cast.session.surroundings.env.len() + 1, names.len());
+    Ok(vec![
+        format!("you have {ours} variables, {SECRET} among them; the server got {theirs}:"),
+        Untrusted::new(names.join(" ")).shortened(400).to_string(),
+        "more only by name: --env NAME, or --inherit-env for all".to_owned(),
+    ])
+}
+
+pub async fn read(cast: &Cast<'_>) -> Scene {
+    let read = cast.east().read_resource("demo://greeting", CallOptions::default()).await.map_err(told)?;
+    let text = read.contents.iter().map(resource_text).collect::<Vec<_>>().join(" ");
+    ensure(text.contains("Ahoy"), "the greeting should greet")?;
+    let name = [("name".to_owned(), "Ada".to_owned())];
+    let prompt = cast.west().get_prompt("welcome", &name, CallOptions::default()).await.map_err(told)?;
+    let said = prompt.messages.first().map(|message| text_view(std::slice::from_ref(&message.content)));
+    let said = said.ok_or("the prompt should have a message")?;
+    Ok(vec![
+        format!("demo://greeting  →  {}", Untrusted::new(text)),
+        format!("welcome name=Ada  →  {}", Untrusted::new(said)),
+    ])
+}
+
+/// Calls a tool with JSON that is known to be fine.
+pub async fn ask(server: &Connection, tool: &str, arguments: &str) -> Result<ToolResult, String> {
+    server.call_tool(tool, &raw(arguments)?, CallOptions::default()).await.map_err(told)
+}
+
+pub fn raw(json: &str) -> Result<Raw, String> {
+    Raw::parse(json.to_owned()).map_err(|error| error.to_string())
+}
+
+/// The text of an answer on one line.
+pub fn shown(answer: &ToolResult) -> String {
+    Untrusted::new(text_view(&answer.content)).shortened(200).to_string()
+}
+
+pub fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(otherwise.to_owned()) }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
+pub fn told(error: wharf_client::CallError) -> String {
+    error.to_string()
+}

@@ -1,0 +1,87 @@
+//! The steps of the tour, shown as they happen and kept for the document.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use wharf_spec::Untrusted;
+
+use crate::clock::{Took, millis};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::style::{BAD, GOOD, HEADING, QUIET, paint};
+use crate::table::wrap;
+
+/// What a scene has to show, line by line and escaped, or what went wrong.
+pub type Scene = Result<Vec<String>, String>;
+
+pub struct Tour<'a> {
+    session: &'a Session,
+    began: Instant,
+    steps: Vec<StepDocument>,
+}
+
+#[derive(Serialize)]
+struct StepDocument {
+    name: &'static str,
+    ok: bool,
+    duration_ms: u64,
+    detail: String,
+}
+
+#[derive(Serialize)]
+struct TourDocument<'a> {
+    schema: u32,
+    success: bool,
+    duration_ms: u64,
+    steps: &'a [StepDocument],
+}
+
+impl<'a> Tour<'a> {
+    pub fn new(session: &'a Session) -> Self {
+        Self { session, began: Instant::now(), steps: Vec::new() }
+    }
+
+    /// Plays one scene; says whether it went well. Fails only when nobody watches any more.
+    pub async fn step(
+        &mut self,
+        name: &'static str,
+        title: &str,
+        scene: impl Future<Output = Scene>,
+    ) -> Result<bool, Failure> {
+        let number = self.steps.len() + 1;
+        self.show(format_args!("{}\n", paint(HEADING, format_args!("{number}. {title}"))))?;
+        let began = Instant::now();
+        let played = scene.await;
+        let took = began.elapsed();
+        let ok = played.is_ok();
+        let lines = played.unwrap_or_else(|problem| vec![Untrusted::new(problem).block().to_string()]);
+        let detail = lines.join("\n");
+        for line in detail.lines() {
+            let line = wrap(&format!("   {line}"), self.session.console.width());
+            self.show(format_args!("{line}\n"))?;
+        }
+        let mark = if ok { paint(GOOD, "✓ as it should be") } else { paint(BAD, "✗ not as it should be") };
+        self.show(format_args!("   {mark}{}\n\n", paint(QUIET, format_args!(", {}", Took(took)))))?;
+        let detail = anstream::adapter::strip_str(&detail).to_string();
+        self.steps.push(StepDocument { name, ok, duration_ms: millis(took), detail });
+        Ok(ok)
+    }
+
+    /// Says how it all went.
+    pub fn finish(self) -> Result<bool, Failure> {
+        let success = self.steps.iter().all(|step| step.ok);
+        if self.session.console.manner.json {
+            let duration_ms = millis(self.began.elapsed());
+            self.session.console.document(&TourDocument { schema: 1, success, duration_ms, steps: &self.steps })?;
+        } else if success {
+            let took = Took(self.began.elapsed());
+            self.show(format_args!("{} in {took}. Now with a server of yours:\n", paint(GOOD, "All went well")))?;
+            self.show("   wharf tools --stdio \"npx -y @modelcontextprotocol/server-everything\"\n")?;
+        }
+        Ok(success)
+    }
+
+    fn show(&self, text: impl std::fmt::Display) -> Result<(), Failure> {
+        if self.session.console.manner.json { Ok(()) } else { self.session.console.print(text) }
+    }
+}

@@ -1,0 +1,77 @@
+//! The scenes where something goes wrong on purpose.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use wharf_client::{CallError, CallOptions, Exit, connect};
+use wharf_spec::StdioSpec;
+
+use super::cast::Cast;
+use super::processes::left_over;
+use super::scenes::{ask, ensure, raw, shown};
+use super::tour::Scene;
+use crate::clock::Took;
+use crate::failure::{Failure, gutter, render};
+
+pub async fn error(cast: &Cast<'_>) -> Scene {
+    let answer = ask(cast.west(), "fail", "{}").await?;
+    ensure(answer.is_error, "fail should report an error")?;
+    Ok(vec![format!("fail  →  error: {}", shown(&answer))])
+}
+
+/// Drops a call after its first sign of life.
+pub async fn cancel(cast: &Cast<'_>) -> Scene {
+    let begun = Arc::new(Notify::new());
+    let signal = begun.clone();
+    let options = CallOptions::default().progress(move |_| signal.notify_one());
+    let arguments = raw(r#"{"seconds":60,"steps":1000}"#)?;
+    tokio::select! {
+        _ = cast.east().call_tool("slow", &arguments, options) => return Err("it should have taken a minute".to_owned()),
+        () = begun.notified() => {}
+    }
+    ensure(cast.cancellations.sent() == 1, "the server should have been told")?;
+    let next = ask(cast.east(), "echo", r#"{"text":"still here"}"#).await?;
+    Ok(vec![
+        "slow seconds=60  →  dropped when it had begun; the server was told".to_owned(),
+        format!("echo  →  {}", shown(&next)),
+    ])
+}
+
+pub async fn crash(cast: &Cast<'_>) -> Scene {
+    let arguments = raw(r#"{"exit_code":3}"#)?;
+    let failed = match cast.east().call_tool("crash", &arguments, CallOptions::default()).await {
+        Ok(_) => return Err("crash should not answer".to_owned()),
+        Err(failed) => failed,
+    };
+    let CallError::OutcomeUnknown(gone) = &failed else { return Err(failed.to_string()) };
+    ensure(gone.exit == Some(Exit::Code(3)), "the exit code should be 3")?;
+    let mut lines = vec![format!("east: {failed}")];
+    lines.extend(gone.stderr.iter().map(|line| gutter(line)));
+    for server in [cast.north(), cast.west()] {
+        let answer = ask(server, "echo", r#"{"text":"all well here"}"#).await?;
+        lines.push(format!("{}: {}", server.facts().name, shown(&answer)));
+    }
+    Ok(lines)
+}
+
+pub async fn missing(cast: &Cast<'_>) -> Scene {
+    let spec = StdioSpec { program: "no-such-server".into(), ..StdioSpec::default() };
+    match connect(&spec, cast.options("missing")).await {
+        Ok(_) => Err("there should be no such command".to_owned()),
+        Err(error) => {
+            let failure = Failure::connecting("missing", &spec, &cast.session.surroundings, error);
+            Ok(render(&failure).lines().map(str::to_owned).collect())
+        }
+    }
+}
+
+pub async fn close(cast: &Cast<'_>) -> Scene {
+    let pids: Vec<i32> = cast.servers.iter().map(|server| server.facts().pid).collect();
+    let began = std::time::Instant::now();
+    cast.session.close().await;
+    let took = Took(began.elapsed());
+    let left = left_over(&pids);
+    ensure(left.is_empty(), &format!("processes are left: {left:?}"))?;
+    let pids = pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    Ok(vec![format!("closed in {took}; of the processes {pids} and their guards none is left")])
+}

@@ -1,0 +1,55 @@
+//! `wharf hold`: keeps servers open until a line or a signal says otherwise. The reliability proofs use it.
+
+use clap::ValueEnum;
+use wharf_client::Connection;
+
+use crate::failure::{Ending, Failure, Outcome};
+use crate::servers::{ManyServers, each};
+use crate::session::{Common, Session};
+use crate::stdin;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  wharf hold --stdio \"wharf demo-server\" --then close")]
+pub struct Args {
+    #[command(flatten)]
+    servers: ManyServers,
+    /// What to do once ready, instead of waiting for a line on stdin that says it
+    #[arg(long)]
+    then: Option<Then>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Then {
+    /// Close everything and end well
+    Close,
+    /// Panic with everything open
+    Panic,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let servers = args.servers.resolve(&session.surroundings, &session.console)?;
+    let held = each(session, &servers, |connection| async { Ok(connection) }).await;
+    let held = held.into_iter().collect::<Result<Vec<Connection>, Failure>>()?;
+    session.console.print(format_args!("ready {}\n", held.len()))?;
+    let then = match args.then {
+        Some(then) => then,
+        None => ordered().await,
+    };
+    match then {
+        Then::Close => Ok(Ending::Fine),
+        Then::Panic => panic!("asked to panic"),
+    }
+}
+
+/// Waits for an order. Other lines, and the end of the input, are none.
+async fn ordered() -> Then {
+    let mut lines = stdin::lines();
+    while let Some(line) = lines.recv().await {
+        if let Ok(then) = Then::from_str(line.trim(), true) {
+            return then;
+        }
+    }
+    std::future::pending().await
+}

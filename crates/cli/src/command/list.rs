@@ -1,0 +1,142 @@
+//! What `tools`, `resources`, `templates` and `prompts` have in common: ask every server, show what came.
+
+use serde::Serialize;
+use wharf_client::{CallError, Connection, Listing, ServerFacts};
+use wharf_spec::Untrusted;
+use wharf_wire::ServerCapabilities;
+
+use crate::failure::{Ending, Failure, Outcome, Told, render};
+use crate::servers::{ManyServers, each};
+use crate::session::Session;
+use crate::style::{HEADING, QUIET, paint};
+use crate::table::{Row, table, wrap};
+
+/// Something servers list.
+pub trait Listed: Sized + Send + 'static {
+    /// One of them, and many.
+    const NOUNS: (&'static str, &'static str);
+    fn is_offered(offer: &ServerCapabilities) -> bool;
+    fn list(connection: &Connection) -> impl Future<Output = Result<Listing<Self>, CallError>> + Send;
+    /// How people see it.
+    fn row(&self) -> Row;
+    /// How programs see it.
+    fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a;
+}
+
+/// What one server listed.
+struct Found<T> {
+    facts: ServerFacts,
+    listing: Listing<T>,
+}
+
+/// Asks every server and shows what came, servers in the order they were given.
+pub async fn list<T: Listed>(session: &Session, servers: &ManyServers) -> Outcome {
+    let servers = servers.resolve(&session.surroundings, &session.console)?;
+    let mut results = each(session, &servers, |connection| ask::<T>(connection)).await;
+    if results.len() == 1
+        && let Some(Err(failure)) = results.pop_if(|only| only.is_err())
+    {
+        return Err(failure);
+    }
+    for found in results.iter().flatten() {
+        warn_of_withheld(session, found);
+    }
+    if session.console.manner.json {
+        show_json(session, &results)?
+    } else {
+        show_text(session, &results)?
+    }
+    let worst = results.iter().find_map(|result| result.as_ref().err());
+    Ok(worst.map_or(Ending::Fine, |failure| Ending::Told(failure.kind)))
+}
+
+async fn ask<T: Listed>(connection: Connection) -> Result<Found<T>, Failure> {
+    let facts = connection.facts().clone();
+    let listing = if T::is_offered(&facts.capabilities) {
+        T::list(&connection).await.map_err(|error| Failure::calling(&connection, error))?
+    } else {
+        Listing { items: Vec::new(), withheld: Vec::new() }
+    };
+    Ok(Found { facts, listing })
+}
+
+fn warn_of_withheld<T: Listed>(session: &Session, found: &Found<T>) {
+    for withheld in &found.listing.withheld {
+        let name = withheld.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
+        session.console.warn(format_args!(
+            "{}: {}{name} at position {} is withheld: {}",
+            found.facts.name,
+            T::NOUNS.0,
+            withheld.position + 1,
+            withheld.reason
+        ));
+    }
+}
+
+fn show_text<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]) -> Result<(), Failure> {
+    let mut first = true;
+    for result in results {
+        match result {
+            Ok(found) => {
+                let gap = if std::mem::take(&mut first) { "" } else { "\n" };
+                let rows: Vec<Row> = found.listing.items.iter().map(T::row).collect();
+                let heading = heading::<T>(found);
+                session.console.print(format_args!("{gap}{heading}\n{}", table(&rows, session.console.width())))?;
+            }
+            Err(failure) => session.console.say(wrap(&render(failure), session.console.talk_width())),
+        }
+    }
+    Ok(())
+}
+
+/// The server's name here, what it calls itself, the revision, how many.
+fn heading<T: Listed>(found: &Found<T>) -> String {
+    let Found { facts, listing } = found;
+    let mut about = Vec::new();
+    if let Some(info) = &facts.server_info {
+        let called = format!("{} {}", info.name, info.version);
+        about.push(Untrusted::new(called.trim()).shortened(80).to_string());
+    }
+    about.push(facts.revision.to_string());
+    about.push(match (listing.items.len(), T::is_offered(&facts.capabilities)) {
+        (_, false) => format!("offers no {}", T::NOUNS.1),
+        (1, _) => format!("1 {}", T::NOUNS.0),
+        (count, _) => format!("{count} {}", T::NOUNS.1),
+    });
+    format!("{}  {}", paint(HEADING, &facts.name), paint(QUIET, about.join(" · ")))
+}
+
+/// The document of a list.
+#[derive(Serialize)]
+struct ListDocument<'a, I> {
+    schema: u32,
+    items: Vec<I>,
+    withheld: Vec<WithheldItem<'a>>,
+    /// The servers that gave no list.
+    errors: Vec<Told<'a>>,
+}
+
+#[derive(Serialize)]
+struct WithheldItem<'a> {
+    server: &'a str,
+    position: usize,
+    name: Option<&'a str>,
+    reason: &'a str,
+}
+
+fn show_json<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]) -> Result<(), Failure> {
+    let found = || results.iter().flatten().map(|found| (found.facts.name.as_str(), &found.listing));
+    let items = found().flat_map(|(server, listing)| listing.items.iter().map(move |item| item.item(server))).collect();
+    let withheld = found()
+        .flat_map(|(server, listing)| {
+            listing.withheld.iter().map(move |withheld| WithheldItem {
+                server,
+                position: withheld.position,
+                name: withheld.name.as_deref(),
+                reason: &withheld.reason,
+            })
+        })
+        .collect();
+    let errors = results.iter().filter_map(|result| result.as_ref().err()).map(Failure::told).collect();
+    session.console.document(&ListDocument { schema: 1, items, withheld, errors })
+}

@@ -1,0 +1,107 @@
+//! `wharf prompt`.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use wharf_client::{CallOptions, Connection};
+use wharf_spec::Untrusted;
+use wharf_wire::{PromptDefinition, PromptResult, Raw};
+
+use crate::call_arguments::{Given, Value, read_words};
+use crate::content::text_view;
+use crate::failure::{Ending, Failure, Outcome};
+use crate::nearest::{quoted, suggestion};
+use crate::servers::{OneServer, connect_one};
+use crate::session::{Common, Session};
+use crate::style::{HEADING, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf prompt welcome name=Ada --stdio \"wharf demo-server\"
+  wharf prompt review code=@main.rs language=Rust --json --stdio \"wharf demo-server\"")]
+pub struct Args {
+    /// The prompt's name
+    name: String,
+    /// Its arguments: name=value or name=@FILE
+    #[arg(value_name = "NAME=VALUE")]
+    arguments: Vec<String>,
+    #[command(flatten)]
+    server: OneServer,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Serialize)]
+struct PromptDocument<'a> {
+    schema: u32,
+    server: &'a str,
+    prompt: &'a str,
+    description: Option<&'a str>,
+    messages: &'a Raw,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let given = read_words(&args.arguments, &session.surroundings.cwd)?;
+    let arguments = given.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
+    let server = args.server.resolve(&session.surroundings, &session.console)?;
+    let connection = connect_one(session, &server).await?;
+    let listing = connection.list_prompts().await.map_err(|error| Failure::calling(&connection, error))?;
+    check(&args.name, &arguments, &listing.items).map_err(|failure| failure.about(&server.name))?;
+    let expanded = expand(&connection, &args.name, &arguments).await?;
+    if session.console.manner.json {
+        session.console.document(&PromptDocument {
+            schema: 1,
+            server: &server.name,
+            prompt: &args.name,
+            description: expanded.description.as_deref(),
+            messages: &expanded.messages_raw,
+        })?;
+    } else {
+        session.console.print(shown(&expanded))?;
+    }
+    Ok(Ending::Fine)
+}
+
+/// Arguments of prompts are texts.
+fn text(given: Given) -> Result<(String, String), Failure> {
+    match given.value {
+        Value::Text(text) => Ok((given.name, text)),
+        Value::Json(_) => {
+            Err(Failure::usage(format_args!("`{}` must be a text: prompts take nothing else", given.name))
+                .hint(format_args!("write {}=value", given.name)))
+        }
+    }
+}
+
+/// What is wrong by name, before anything is sent.
+fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition]) -> Result<(), Failure> {
+    let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
+        let names = prompts.iter().map(|prompt| prompt.name.as_str());
+        return Err(Failure::usage(format_args!("there is no prompt `{name}`")).hint(suggestion(name, names)));
+    };
+    let needed = prompt.arguments.iter().filter(|argument| argument.required).map(|argument| argument.name.as_str());
+    let missing: Vec<&str> = needed.filter(|name| !given.iter().any(|(known, _)| known == name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let all: Vec<&str> = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect();
+    Err(Failure::usage(format_args!("the prompt `{name}` needs {}", quoted(&missing)))
+        .hint(format_args!("it takes: {}", quoted(&all))))
+}
+
+async fn expand(connection: &Connection, name: &str, arguments: &[(String, String)]) -> Result<PromptResult, Failure> {
+    let expanded = connection.get_prompt(name, arguments, CallOptions::default()).await;
+    expanded.map_err(|error| Failure::calling(connection, error))
+}
+
+fn shown(expanded: &PromptResult) -> String {
+    let mut text = String::new();
+    for (number, message) in expanded.messages.iter().enumerate() {
+        let gap = if number == 0 { "" } else { "\n" };
+        let role = Untrusted::new(message.role.as_str()).to_string();
+        let said = text_view(std::slice::from_ref(&message.content));
+        let _ = writeln!(text, "{gap}{}\n{}", paint(HEADING, role + ":"), Untrusted::new(said.trim_end()).block());
+    }
+    text
+}

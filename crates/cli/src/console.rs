@@ -1,0 +1,182 @@
+//! The two streams people see: stdout is data, stderr is talk.
+//!
+//! Owns the one line on stderr that updates itself, and takes it away before anything else is written. Whatever
+//! comes from a server is escaped before it gets here.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
+use terminal_size::{Width, terminal_size_of};
+use wharf_spec::Untrusted;
+
+use crate::failure::Failure;
+use crate::style::{WARNING, paint};
+use crate::table::cut;
+
+/// How to talk.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// Data goes out as JSON documents.
+    pub json: bool,
+    /// Wire messages and steps are shown.
+    pub debug: bool,
+    pub color: ColorChoice,
+}
+
+/// Where everything that is shown goes through.
+#[derive(Debug)]
+pub struct Console {
+    pub manner: Manner,
+    data_terminal: bool,
+    talk_terminal: bool,
+    status: Mutex<Status>,
+}
+
+/// The updating line.
+#[derive(Debug, Default)]
+struct Status {
+    shown: bool,
+    at: Option<Instant>,
+}
+
+/// A line that changes more often than this only tires the eye.
+const STATUS_EVERY: Duration = Duration::from_millis(80);
+
+impl Console {
+    pub fn new(manner: Manner) -> Self {
+        Self {
+            manner,
+            data_terminal: io::stdout().is_terminal(),
+            talk_terminal: io::stderr().is_terminal(),
+            status: Mutex::default(),
+        }
+    }
+
+    /// The width that data has to fit into; none in a pipe.
+    pub fn width(&self) -> Option<usize> {
+        let (Width(columns), _) = self.data_terminal.then(|| terminal_size_of(io::stdout()))??;
+        Some(usize::from(columns))
+    }
+
+    /// The width that talk has to fit into; none in a pipe.
+    pub fn talk_width(&self) -> Option<usize> {
+        let (Width(columns), _) = self.talk_terminal.then(|| terminal_size_of(io::stderr()))??;
+        Some(usize::from(columns))
+    }
+
+    /// Whether a line that updates itself is seen by anybody.
+    pub fn has_status(&self) -> bool {
+        self.talk_terminal
+    }
+
+    /// Writes data for people, as it is.
+    pub fn print(&self, text: impl Display) -> Result<(), Failure> {
+        self.write(|| {
+            let mut out = AutoStream::new(io::stdout().lock(), self.manner.color);
+            write!(out, "{text}")?;
+            out.flush()
+        })
+    }
+
+    /// Writes one JSON document on a line of its own.
+    pub fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(document).map_err(Failure::other)?;
+        let text = if self.data_terminal { harmless(&text) } else { text };
+        self.write(|| {
+            let mut out = io::stdout().lock();
+            out.write_all(text.as_bytes())?;
+            out.write_all(b"\n")?;
+            out.flush()
+        })
+    }
+
+    fn write(&self, write: impl FnOnce() -> io::Result<()>) -> Result<(), Failure> {
+        self.clear();
+        write().map_err(Failure::stdout)
+    }
+
+    /// Says something beside the data, as one or several lines.
+    pub fn say(&self, text: impl Display) {
+        let mut status = self.lock();
+        self.wipe(&mut status);
+        let mut err = AutoStream::new(io::stderr().lock(), self.manner.color);
+        // Nobody listens: nothing to be done, and nobody to be told.
+        let _ = writeln!(err, "{text}");
+    }
+
+    /// Warns of something that did not stop the command.
+    pub fn warn(&self, text: impl Display) {
+        self.say(format_args!("{} {text}", paint(WARNING, "warning:")));
+    }
+
+    /// Shows a line that the next one replaces. On a terminal only.
+    pub fn status(&self, text: &str) {
+        if !self.talk_terminal {
+            return;
+        }
+        let mut status = self.lock();
+        let now = Instant::now();
+        if status.at.is_some_and(|at| now.duration_since(at) < STATUS_EVERY) {
+            return;
+        }
+        self.wipe(&mut status);
+        let width = self.talk_width().unwrap_or(80);
+        let _ = write!(io::stderr(), "{}", cut(text, width.saturating_sub(1)));
+        *status = Status { shown: true, at: Some(now) };
+    }
+
+    /// Takes the updating line away.
+    pub fn clear(&self) {
+        let mut status = self.lock();
+        self.wipe(&mut status);
+        status.at = None;
+    }
+
+    fn wipe(&self, status: &mut Status) {
+        if std::mem::take(&mut status.shown) {
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The same JSON with whatever could act on a terminal written as an escape. What is not ASCII stands inside strings.
+fn harmless(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        let acts = (letter == '\x7f' || !letter.is_ascii()) && {
+            let mut buffer = [0; 4];
+            let whole: &str = letter.encode_utf8(&mut buffer);
+            Untrusted::new(whole).to_string() != whole
+        };
+        if acts {
+            let mut units = [0; 2];
+            text.extend(letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            text.push(letter);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_on_a_terminal_means_the_same_and_does_nothing() {
+        let text = "{\"a\":\"\u{9b}31m é 漢 \u{202e}\u{e0041}\u{7f} 🎉\"}";
+        let shown = harmless(text);
+        assert_eq!(shown, "{\"a\":\"\\u009b31m é 漢 \\u202e\\udb40\\udc41\\u007f 🎉\"}");
+        let (before, after): (serde_json::Value, serde_json::Value) =
+            (serde_json::from_str(text).unwrap(), serde_json::from_str(&shown).unwrap());
+        assert_eq!(before, after);
+    }
+}

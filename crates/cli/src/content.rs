@@ -1,0 +1,85 @@
+//! Blocks of content as text: what a person reads, and what goes under `output`.
+
+use wharf_wire::{Content, ResourceContents};
+
+/// The text of all blocks, a line break between them; what is not text becomes a reference with type and size.
+///
+/// Untrusted: whoever shows it escapes it.
+pub fn text_view(blocks: &[Content]) -> String {
+    blocks.iter().map(block_text).collect::<Vec<_>>().join("\n")
+}
+
+fn block_text(block: &Content) -> String {
+    match block {
+        Content::Text { text, .. } => text.clone(),
+        Content::Image { data, mime_type, .. } => format!("[image: {mime_type}, {}]", Size(decoded(data))),
+        Content::Audio { data, mime_type, .. } => format!("[audio: {mime_type}, {}]", Size(decoded(data))),
+        Content::ResourceLink { uri, mime_type, .. } => format!("[resource link: {uri}{}]", listed(mime_type)),
+        Content::Resource { resource, .. } => format!("[resource: {}]", reference(resource)),
+        Content::Unknown { kind: Some(kind), raw } => format!("[{kind}: {}]", Size(raw.as_bytes().len())),
+        other => format!("[a block of no known kind: {}]", Size(other.raw().as_bytes().len())),
+    }
+}
+
+/// The contents of a resource: its text, or a reference to its bytes.
+pub fn resource_text(contents: &ResourceContents) -> String {
+    match &contents.text {
+        Some(text) => text.clone(),
+        None => format!("[binary: {}]", reference(contents)),
+    }
+}
+
+/// Where a resource is, what it is, and how large.
+fn reference(contents: &ResourceContents) -> String {
+    let size = match (&contents.text, &contents.blob) {
+        (Some(text), _) => text.len(),
+        (None, blob) => blob.as_deref().map_or(0, decoded),
+    };
+    format!("{}{}, {}", contents.uri, listed(&contents.mime_type), Size(size))
+}
+
+fn listed(mime_type: &Option<String>) -> String {
+    mime_type.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default()
+}
+
+/// How many bytes a Base64 text stands for.
+fn decoded(base64: &str) -> usize {
+    base64.trim_end_matches('=').len() * 3 / 4
+}
+
+/// A number of bytes for people.
+struct Size(usize);
+
+impl std::fmt::Display for Size {
+    #[expect(clippy::cast_precision_loss, reason = "it is rounded to a tenth anyway")]
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            1 => f.write_str("1 byte"),
+            bytes @ 0..1000 => write!(f, "{bytes} bytes"),
+            bytes @ 1000..1_000_000 => write!(f, "{:.1} kB", bytes as f64 / 1e3),
+            bytes => write!(f, "{:.1} MB", bytes as f64 / 1e6),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_wire::Raw;
+
+    #[test]
+    fn every_block_becomes_a_line() {
+        for (block, expected) in [
+            (r#"{"type":"text","text":"a\nb"}"#, "a\nb"),
+            (r#"{"type":"image","data":"AAAA","mimeType":"image/png"}"#, "[image: image/png, 3 bytes]"),
+            (r#"{"type":"audio","data":"AA==","mimeType":"audio/wav"}"#, "[audio: audio/wav, 1 byte]"),
+            (r#"{"type":"resource_link","uri":"a:b","mimeType":"x/y"}"#, "[resource link: a:b, x/y]"),
+            (r#"{"type":"resource","resource":{"uri":"a:b","text":"four"}}"#, "[resource: a:b, 4 bytes]"),
+            (r#"{"type":"hologram"}"#, "[hologram: 19 bytes]"),
+            ("7", "[a block of no known kind: 1 byte]"),
+        ] {
+            assert_eq!(text_view(&[Content::view(Raw::parse(block).unwrap())]), expected);
+        }
+        assert_eq!(Size(1500).to_string(), "1.5 kB");
+    }
+}

@@ -1,0 +1,193 @@
+//! JSON-RPC as this server needs it: telling messages apart, and building replies.
+//!
+//! Owns the shapes of requests, errors and the [`Outbox`]; decides nothing about methods.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+pub const PARSE_ERROR: i64 = -32700;
+pub const INVALID_REQUEST: i64 = -32600;
+pub const METHOD_NOT_FOUND: i64 = -32601;
+pub const INVALID_PARAMS: i64 = -32602;
+pub const INTERNAL_ERROR: i64 = -32603;
+pub const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// Where messages to the client go; a transport has one for each connection or exchange.
+pub trait Outbox: Send + Sync {
+    /// Sends one message. A message that can no longer be delivered is dropped silently.
+    fn send(&self, message: Value);
+}
+
+/// A message from the client, told apart.
+pub enum Incoming {
+    Request(Request),
+    Notification {
+        method: String,
+        params: Map<String, Value>,
+    },
+    /// Nothing to act on or to answer: a malformed notification, or a response, though this
+    /// server makes no requests.
+    Ignored,
+}
+
+pub struct Request {
+    pub id: Value,
+    pub method: String,
+    pub params: Map<String, Value>,
+}
+
+/// A JSON-RPC error, not yet addressed to a request.
+#[derive(Debug)]
+pub struct RpcError {
+    pub code: i64,
+    pub message: String,
+    pub data: Option<Value>,
+}
+
+impl RpcError {
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, message)
+    }
+
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// The reply that carries this error to the request `id`, or to nobody when it is null.
+    pub fn reply(self, id: Value) -> Value {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(data) = self.data {
+            error["data"] = data;
+        }
+        json!({"jsonrpc": "2.0", "id": id, "error": error})
+    }
+}
+
+/// The reply that carries `result` to the request `id`.
+pub fn result_reply(id: Value, result: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+/// Tells a message apart; on failure gives the whole error reply.
+pub fn classify(message: Value) -> Result<Incoming, Value> {
+    let Value::Object(mut fields) = message else {
+        return Err(refuse(Value::Null, "a message is a JSON object"));
+    };
+    let id = fields.remove("id");
+    // Only an id that a request may have is worth repeating in an error.
+    let usable_id = id.clone().filter(is_request_id);
+    let id_or_null = usable_id.clone().unwrap_or(Value::Null);
+    if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(refuse(id_or_null, "`jsonrpc` must be \"2.0\""));
+    }
+    let method = match fields.remove("method") {
+        Some(Value::String(method)) => method,
+        Some(_) => return Err(refuse(id_or_null, "`method` must be a string")),
+        None if fields.contains_key("result") || fields.contains_key("error") => {
+            return Ok(Incoming::Ignored);
+        }
+        None => return Err(refuse(id_or_null, "`method` is missing")),
+    };
+    let params = match fields.remove("params") {
+        None => Map::new(),
+        Some(Value::Object(params)) => params,
+        // A notification is never answered, not even a malformed one.
+        Some(_) if id.is_none() => return Ok(Incoming::Ignored),
+        Some(_) => {
+            return Err(RpcError::invalid_params("`params` must be an object").reply(id_or_null));
+        }
+    };
+    match (id, usable_id) {
+        (None, _) => Ok(Incoming::Notification { method, params }),
+        (Some(_), Some(id)) => Ok(Incoming::Request(Request { id, method, params })),
+        (Some(_), None) => Err(refuse(Value::Null, "`id` must be a string or an integer")),
+    }
+}
+
+/// Whether `value` may identify a request: a string or an integer, never null.
+pub fn is_request_id(value: &Value) -> bool {
+    value.is_string() || value.is_i64() || value.is_u64()
+}
+
+fn refuse(id: Value, message: &str) -> Value {
+    RpcError::new(INVALID_REQUEST, message).reply(id)
+}
+
+/// Collects the replies to a batch and sends them as one array once nobody can add another.
+///
+/// Every member holds a share, long calls included, so the last one to finish or to be cancelled
+/// sends. Notifications pass at once: progress that waits for the end is none.
+pub struct BatchOutbox {
+    out: Arc<dyn Outbox>,
+    replies: Mutex<Vec<Value>>,
+}
+
+impl BatchOutbox {
+    pub fn new(out: Arc<dyn Outbox>) -> Self {
+        Self { out, replies: Mutex::default() }
+    }
+}
+
+impl Outbox for BatchOutbox {
+    fn send(&self, message: Value) {
+        if message.get("method").is_some() {
+            self.out.send(message);
+        } else {
+            locked(&self.replies).push(message);
+        }
+    }
+}
+
+impl Drop for BatchOutbox {
+    fn drop(&mut self) {
+        let replies = std::mem::take(&mut *locked(&self.replies));
+        if !replies.is_empty() {
+            self.out.send(Value::Array(replies));
+        }
+    }
+}
+
+/// Locks, also after a panic elsewhere: nothing here is left half-changed by one.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Incoming, classify};
+
+    fn check(message: Value, expected: &str) {
+        let found = match classify(message.clone()) {
+            Ok(Incoming::Request(request)) => format!("request {}", request.id),
+            Ok(Incoming::Notification { method, .. }) => format!("notification {method}"),
+            Ok(Incoming::Ignored) => "ignored".to_owned(),
+            Err(reply) => format!("{} for {}", reply["error"]["code"], reply["id"]),
+        };
+        assert_eq!(found, expected, "{message}");
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        check(json!({"jsonrpc": "2.0", "id": 1, "method": "a"}), "request 1");
+        check(json!({"jsonrpc": "2.0", "id": "x", "method": "a"}), "request \"x\"");
+        check(json!({"jsonrpc": "2.0", "method": "a"}), "notification a");
+        check(json!({"jsonrpc": "2.0", "method": "a", "params": []}), "ignored");
+        check(json!({"jsonrpc": "2.0", "id": 1, "result": {}}), "ignored");
+        check(json!({"jsonrpc": "2.0", "id": 1, "error": {}}), "ignored");
+        check(json!({"jsonrpc": "2.0", "id": null, "method": "a"}), "-32600 for null");
+        check(json!({"jsonrpc": "2.0", "id": 1.5, "method": "a"}), "-32600 for null");
+        check(json!({"jsonrpc": "2.0", "id": 1, "method": 2}), "-32600 for 1");
+        check(json!({"jsonrpc": "2.0", "id": 1}), "-32600 for 1");
+        check(json!({"jsonrpc": "1.0", "id": 1, "method": "a"}), "-32600 for 1");
+        check(json!({"jsonrpc": "2.0", "id": 1, "method": "a", "params": 3}), "-32602 for 1");
+        check(json!(42), "-32600 for null");
+    }
+}

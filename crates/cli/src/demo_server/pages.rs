@@ -1,0 +1,77 @@
+//! Lists in pages.
+
+use serde_json::{Map, Value, json};
+
+use super::message::RpcError;
+
+const PAGE_LENGTH: usize = 5;
+
+/// One page of `items` under the key `kind`, at the cursor that `params` carries.
+///
+/// Fails with invalid params for a cursor that no page of this list has handed out.
+pub fn page(kind: &str, items: Vec<Value>, params: &Map<String, Value>) -> Result<Value, RpcError> {
+    let start = start_of_page(kind, items.len(), params)?;
+    let end = items.len().min(start + PAGE_LENGTH);
+    let mut result = json!({kind: items[start..end]});
+    if end < items.len() {
+        result["nextCursor"] = cursor_at(kind, end).into();
+    }
+    Ok(result)
+}
+
+fn start_of_page(kind: &str, length: usize, params: &Map<String, Value>) -> Result<usize, RpcError> {
+    let cursor = match params.get("cursor") {
+        None | Some(Value::Null) => return Ok(0),
+        Some(cursor) => cursor,
+    };
+    // Cursors are never decoded, only compared with those that exist.
+    (PAGE_LENGTH..length)
+        .step_by(PAGE_LENGTH)
+        .find(|start| cursor.as_str() == Some(&cursor_at(kind, *start)))
+        .ok_or_else(|| RpcError::invalid_params(format!("invalid cursor {cursor} for {kind}")))
+}
+
+/// Names a place in a list, in hexadecimal so that nobody is tempted to read or count in it.
+fn cursor_at(kind: &str, start: usize) -> String {
+    let plain = format!("{kind}/{start}");
+    plain.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::{PAGE_LENGTH, page};
+
+    fn params(cursor: &Value) -> Map<String, Value> {
+        Map::from_iter([("cursor".to_owned(), cursor.clone())])
+    }
+
+    #[test]
+    fn pages_join_to_the_whole_list() {
+        for length in 0..=3 * PAGE_LENGTH {
+            let items: Vec<Value> = (0..length).map(Value::from).collect();
+            let mut joined = Vec::new();
+            let mut cursor = Value::Null;
+            loop {
+                let page = page("things", items.clone(), &params(&cursor)).unwrap();
+                joined.extend(page["things"].as_array().unwrap().clone());
+                cursor = page["nextCursor"].clone();
+                if cursor.is_null() {
+                    break;
+                }
+            }
+            assert_eq!(joined, items);
+        }
+    }
+
+    #[test]
+    fn foreign_cursors_are_invalid() {
+        let items = vec![json!(1); PAGE_LENGTH + 1];
+        let other = page("others", items.clone(), &Map::new()).unwrap()["nextCursor"].clone();
+        for cursor in [json!(""), json!("5"), json!(5), json!({}), other] {
+            let error = page("things", items.clone(), &params(&cursor)).unwrap_err();
+            assert_eq!(error.code, -32602, "{cursor}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The demo server on standard input and output: a message a line.
+
+use std::io::{self, BufRead, ErrorKind, Write};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use super::message::{INVALID_REQUEST, Outbox, RpcError, locked};
+use super::server::{DemoServer, Options};
+
+/// The longest line that is read; longer ones are skipped and refused.
+const LONGEST_LINE: usize = 8 * 1024 * 1024;
+
+/// Serves one client on stdin and stdout until stdin ends or stdout is closed.
+///
+/// Calls under way at the end are dropped without an answer. Fails for a revision that does not
+/// exist, and when stdin cannot be read or stdout cannot be written for another reason than that
+/// the client has gone.
+pub fn serve_stdio(options: Options) -> io::Result<()> {
+    let server = DemoServer::new(options, environment())
+        .map_err(|sentence| io::Error::new(ErrorKind::InvalidInput, sentence))?;
+    serve(&server, &mut io::stdin().lock(), io::stdout())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "showing what environment a server gets is what the tool `environment` is for"
+)]
+fn environment() -> Vec<String> {
+    let variables = std::env::vars_os();
+    let mut names: Vec<_> = variables.map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Serves one client on any pair of streams.
+pub fn serve(server: &DemoServer, input: &mut dyn BufRead, output: impl Write + Send + 'static) -> io::Result<()> {
+    let lines = Arc::new(LineOutbox::new(output));
+    let out: Arc<dyn Outbox> = Arc::clone(&lines) as _;
+    let ended = loop {
+        match read_line(input, LONGEST_LINE) {
+            Ok(Line::End) => break Ok(()),
+            Ok(Line::TooLong) => {
+                let complaint = format!("a line may have {LONGEST_LINE} bytes at most");
+                out.send(RpcError::new(INVALID_REQUEST, complaint).reply(Value::Null));
+            }
+            Ok(Line::Whole(line)) if line.trim_ascii().is_empty() => {}
+            Ok(Line::Whole(line)) => server.handle(&line, &out),
+            Err(error) => break Err(error),
+        }
+        if let Some(error) = lines.take_error() {
+            break Err(error);
+        }
+    };
+    server.close();
+    match ended {
+        // The client went first, which is its right.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        ended => ended,
+    }
+}
+
+/// Writes each message as one line, and keeps the first error for the loop to find.
+struct LineOutbox<W> {
+    output: Mutex<W>,
+    error: Mutex<Option<io::Error>>,
+}
+
+impl<W: Write> LineOutbox<W> {
+    fn new(output: W) -> Self {
+        Self { output: Mutex::new(output), error: Mutex::default() }
+    }
+
+    fn take_error(&self) -> Option<io::Error> {
+        locked(&self.error).take()
+    }
+}
+
+impl<W: Write + Send> Outbox for LineOutbox<W> {
+    fn send(&self, message: Value) {
+        let line = format!("{message}\n");
+        let mut output = locked(&self.output);
+        let written = output.write_all(line.as_bytes()).and_then(|()| output.flush());
+        if let Err(error) = written {
+            locked(&self.error).get_or_insert(error);
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Line {
+    /// A line without its end; the last one may have had none.
+    Whole(Vec<u8>),
+    /// A line that was skipped for its length.
+    TooLong,
+    End,
+}
+
+/// Reads a line, never holding more than `longest` bytes of it.
+fn read_line(input: &mut dyn BufRead, longest: usize) -> io::Result<Line> {
+    let mut line = Vec::new();
+    let mut is_too_long = false;
+    loop {
+        let read = match input.fill_buf() {
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let is_end = read.is_empty();
+        let newline = read.iter().position(|byte| *byte == b'\n');
+        let part = &read[..newline.unwrap_or(read.len())];
+        is_too_long |= line.len() + part.len() > longest;
+        if is_too_long {
+            line = Vec::new();
+        } else {
+            line.extend_from_slice(part);
+        }
+        let used = part.len() + usize::from(newline.is_some());
+        input.consume(used);
+        match (is_end, newline) {
+            (false, None) => {}
+            _ if is_too_long => return Ok(Line::TooLong),
+            (true, _) if line.is_empty() => return Ok(Line::End),
+            _ => return Ok(Line::Whole(line)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(input: &str, expected: &[Line]) {
+        // A tiny buffer, so that lines span several reads.
+        let mut reader = BufReader::with_capacity(3, input.as_bytes());
+        for line in expected.iter().chain([&Line::End, &Line::End]) {
+            assert_eq!(read_line(&mut reader, 5).unwrap(), *line, "{input:?}");
+        }
+    }
+
+    #[test]
+    fn lines_are_bounded() {
+        let whole = |text: &str| Line::Whole(text.into());
+        check("", &[]);
+        check("a\nb", &[whole("a"), whole("b")]);
+        check("\n\n", &[whole(""), whole("")]);
+        check("12345\n123456\n1\n", &[whole("12345"), Line::TooLong, whole("1")]);
+        check("123456789012345", &[Line::TooLong]);
+    }
+
+    /// Fails as a pipe without a reader does.
+    struct Broken;
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_client_that_left_is_no_error() {
+        let options = Options { revision: None, name: "demo".to_owned(), crash_after: None };
+        let server = DemoServer::new(options, Vec::new()).unwrap();
+        let mut input = b"nonsense\nmore nonsense\n".as_slice();
+        serve(&server, &mut input, Broken).unwrap();
+        assert_eq!(input, b"more nonsense\n");
+    }
+}

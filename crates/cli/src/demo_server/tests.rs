@@ -1,0 +1,330 @@
+//! The server as a client sees it, through an outbox in memory.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::message::{Outbox, locked};
+use super::revision::Revision;
+use super::server::{DemoServer, Options};
+
+const MODERN: &str = "2026-07-28";
+const HANDSHAKES: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+struct Memory(Mutex<Sender<Value>>);
+
+impl Outbox for Memory {
+    fn send(&self, message: Value) {
+        // A test that has seen enough no longer listens.
+        let _ = locked(&self.0).send(message);
+    }
+}
+
+/// A client and its server.
+struct Harness {
+    server: DemoServer,
+    out: Arc<dyn Outbox>,
+    inbox: Receiver<Value>,
+}
+
+impl Harness {
+    fn new(revision: Option<&str>) -> Self {
+        let options = Options { revision: revision.map(str::to_owned), name: "demo".to_owned(), crash_after: None };
+        let (sender, inbox) = channel();
+        Self {
+            server: DemoServer::new(options, vec!["PATH".to_owned()]).unwrap(),
+            out: Arc::new(Memory(Mutex::new(sender))),
+            inbox,
+        }
+    }
+
+    /// A server on which `revision` is settled.
+    fn settled(revision: &str) -> Self {
+        let harness = Self::new(None);
+        if revision != MODERN {
+            harness.request("initialize", json!({"protocolVersion": revision}));
+        }
+        harness
+    }
+
+    fn send(&self, message: &Value) {
+        self.server.handle(message.to_string().as_bytes(), &self.out);
+    }
+
+    fn receive(&self) -> Value {
+        let patience = Duration::from_secs(10);
+        self.inbox.recv_timeout(patience).expect("a message")
+    }
+
+    #[track_caller]
+    fn assert_silent(&self) {
+        if let Ok(message) = self.inbox.try_recv() {
+            panic!("an unexpected {message}");
+        }
+    }
+
+    fn request(&self, method: &str, params: Value) -> Value {
+        self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}));
+        let reply = self.receive();
+        assert_eq!(reply["id"], 1, "{reply}");
+        self.assert_silent();
+        reply
+    }
+
+    /// A request with `_meta`, which the handshake revisions are not shown.
+    fn ask(&self, revision: &str, method: &str, mut params: Value) -> Value {
+        if revision == MODERN {
+            params["_meta"] = modern_meta();
+        }
+        self.request(method, params)
+    }
+}
+
+fn modern_meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+fn revisions() -> impl Iterator<Item = &'static str> {
+    Revision::ALL.into_iter().map(Revision::as_str)
+}
+
+#[test]
+fn initialize_agrees_on_a_handshake_revision() {
+    let table = [
+        (None, "2024-11-05", "2024-11-05"),
+        (None, "2025-06-18", "2025-06-18"),
+        (None, "1999-01-01", "2025-11-25"),
+        (None, MODERN, "2025-11-25"),
+        (Some("2025-03-26"), "2025-11-25", "2025-03-26"),
+    ];
+    for (pinned, requested, expected) in table {
+        let harness = Harness::new(pinned);
+        let reply = harness.request("initialize", json!({"protocolVersion": requested}));
+        assert_eq!(reply["result"]["protocolVersion"], expected);
+        assert_eq!(reply["result"]["serverInfo"]["name"], "demo");
+        assert!(reply["result"].get("resultType").is_none());
+    }
+}
+
+#[test]
+fn the_first_request_settles_the_era() {
+    let initialize = json!({"protocolVersion": "2025-11-25"});
+    let modern = json!({"_meta": modern_meta()});
+    let code =
+        |harness: &Harness, method, params: &Value| harness.request(method, params.clone())["error"]["code"].clone();
+
+    let harness = Harness::new(None);
+    assert_eq!(code(&harness, "tools/list", &json!({})), -32602, "neither era");
+    assert_eq!(code(&harness, "ping", &json!({})), Value::Null);
+    assert_eq!(code(&harness, "initialize", &initialize), Value::Null);
+    assert_eq!(code(&harness, "initialize", &initialize), -32600);
+    assert_eq!(code(&harness, "server/discover", &modern), -32600);
+    assert_eq!(code(&harness, "server/discover", &json!({})), -32601);
+
+    let harness = Harness::new(None);
+    assert_eq!(code(&harness, "server/discover", &modern), Value::Null);
+    assert_eq!(code(&harness, "initialize", &initialize), -32600);
+    assert_eq!(code(&harness, "ping", &modern), -32601);
+
+    let harness = Harness::new(Some("2025-11-25"));
+    assert_eq!(code(&harness, "server/discover", &modern), -32601);
+    assert_eq!(code(&harness, "tools/list", &json!({})), -32600);
+    assert_eq!(code(&harness, "initialize", &initialize), Value::Null);
+    assert_eq!(code(&harness, "server/discover", &modern), -32601);
+
+    let harness = Harness::new(Some(MODERN));
+    assert_eq!(code(&harness, "initialize", &initialize), -32022);
+    assert_eq!(code(&harness, "tools/list", &json!({})), -32602);
+}
+
+#[test]
+fn modern_requests_describe_themselves() {
+    let version = "io.modelcontextprotocol/protocolVersion";
+    let capabilities = "io.modelcontextprotocol/clientCapabilities";
+    let table = [
+        (json!({}), -32602),
+        (json!({capabilities: {}}), -32602),
+        (json!({version: MODERN}), -32602),
+        (json!({version: MODERN, capabilities: []}), -32602),
+        (json!({version: 2026, capabilities: {}}), -32602),
+        (json!({version: "2025-11-25", capabilities: {}}), -32022),
+        (json!({version: "2099-01-01"}), -32022),
+    ];
+    for (meta, code) in table {
+        let reply = Harness::new(None).request("server/discover", json!({"_meta": meta}));
+        assert_eq!(reply["error"]["code"], code, "{meta}");
+    }
+    let harness = Harness::new(Some(MODERN));
+    let reply = harness.request("tools/list", json!({"_meta": {version: "2099-01-01"}}));
+    let expected = json!({"supported": [MODERN], "requested": "2099-01-01"});
+    assert_eq!(reply["error"]["data"], expected);
+}
+
+#[test]
+fn modern_results_are_complete_and_say_how_long_they_last() {
+    let table = [
+        ("server/discover", json!({}), true),
+        ("tools/list", json!({}), true),
+        ("resources/list", json!({}), true),
+        ("resources/templates/list", json!({}), true),
+        ("resources/read", json!({"uri": "demo://clock"}), true),
+        ("prompts/list", json!({}), true),
+        ("prompts/get", json!({"name": "welcome", "arguments": {"name": "Ada"}}), false),
+        ("tools/call", json!({"name": "fail"}), false),
+    ];
+    let harness = Harness::settled(MODERN);
+    for (method, params, is_cacheable) in table {
+        let result = harness.ask(MODERN, method, params)["result"].take();
+        assert_eq!(result["resultType"], "complete", "{method}");
+        let server = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
+        assert_eq!(server["name"], "demo", "{method}");
+        assert_eq!(result["ttlMs"].is_u64(), is_cacheable, "{method}");
+        assert_eq!(result["cacheScope"] == "public", is_cacheable, "{method}");
+    }
+}
+
+#[test]
+fn failures_have_the_codes_of_their_revision() {
+    for revision in revisions() {
+        let harness = Harness::settled(revision);
+        let not_found = if revision == MODERN { -32602 } else { -32002 };
+        let table = [
+            ("tools/call", json!({"name": "nothing"}), -32602),
+            ("tools/call", json!({}), -32602),
+            ("tools/list", json!({"cursor": "nothing"}), -32602),
+            ("resources/read", json!({"uri": "demo://nothing"}), not_found),
+            ("prompts/get", json!({"name": "nothing"}), -32602),
+            ("nothing/at/all", json!({}), -32601),
+        ];
+        for (method, params, code) in table {
+            let reply = harness.ask(revision, method, params);
+            assert_eq!(reply["error"]["code"], code, "{revision} {method}");
+        }
+        let reply = harness.ask(revision, "tools/call", json!({"name": "echo"}));
+        assert_eq!(reply["result"]["isError"], true);
+        let text = &reply["result"]["content"][0]["text"];
+        assert_eq!(*text, "The argument `text` is missing.");
+    }
+}
+
+#[test]
+fn messages_that_are_none_are_refused_and_notifications_never_answered() {
+    let harness = Harness::new(None);
+    let table: [(&[u8], i64); 5] = [
+        (b"{", -32700),
+        (b"\xff", -32700),
+        (b"7", -32600),
+        (b"[]", -32600),
+        (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600),
+    ];
+    for (message, code) in table {
+        harness.server.handle(message, &harness.out);
+        let reply = harness.receive();
+        assert_eq!((&reply["error"]["code"], &reply["id"]), (&json!(code), &Value::Null));
+    }
+    harness.send(&json!({"jsonrpc": "2.0", "method": "tools/list"}));
+    harness.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    harness.send(&json!({"jsonrpc": "2.0", "id": 9, "result": {}}));
+    harness.assert_silent();
+}
+
+#[test]
+fn slow_calls_report_progress_in_the_words_of_their_revision() {
+    for revision in revisions() {
+        let harness = Harness::settled(revision);
+        let mut meta = if revision == MODERN { modern_meta() } else { json!({}) };
+        meta["progressToken"] = "t".into();
+        let arguments = json!({"seconds": 0.01, "steps": 2});
+        let params = json!({"name": "slow", "arguments": arguments, "_meta": meta});
+        harness.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
+        for step in 1..=2 {
+            let mut expected = json!({"progressToken": "t", "progress": step, "total": 2});
+            if revision != "2024-11-05" {
+                expected["message"] = format!("step {step} of 2").into();
+            }
+            assert_eq!(harness.receive()["params"], expected);
+        }
+        let reply = harness.receive();
+        assert_eq!(reply["result"]["content"][0]["text"], "Waited 0.01 s in 2 steps.");
+    }
+}
+
+#[test]
+fn a_cancelled_call_stops_at_once_and_is_not_answered() {
+    let harness = Harness::settled("2025-11-25");
+    let params = json!({"name": "slow", "arguments": {"seconds": 600}});
+    let slow = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
+    let cancel = |id: Value| {
+        let params = json!({"requestId": id});
+        harness.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+    };
+    harness.send(&slow);
+    harness.send(&slow);
+    let reply = harness.receive();
+    assert_eq!((&reply["error"]["code"], &reply["id"]), (&json!(-32600), &json!("a")));
+    let shares = Arc::strong_count(&harness.out);
+    cancel(json!("b"));
+    let cancelled = Instant::now();
+    cancel(json!("a"));
+    // The thread gives back its share of the outbox as it ends.
+    while Arc::strong_count(&harness.out) == shares {
+        assert!(cancelled.elapsed() < Duration::from_secs(5), "the call goes on");
+        std::thread::yield_now();
+    }
+    harness.assert_silent();
+}
+
+#[test]
+fn batches_are_answered_together_in_the_one_revision_that_has_them() {
+    let call = |id: i64, name: &str, arguments: Value| {
+        let params = json!({"name": name, "arguments": arguments});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let batch = json!([
+        call(1, "slow", json!({"seconds": 0.05})),
+        call(2, "echo", json!({"text": "a"})),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 3, "method": "initialize"},
+        call(4, "slow", json!({"seconds": 600})),
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 4}},
+    ]);
+    for revision in HANDSHAKES {
+        let harness = Harness::settled(revision);
+        harness.send(&batch);
+        let reply = harness.receive();
+        if revision == "2025-03-26" {
+            let replies = reply.as_array().unwrap().iter();
+            let ids: Vec<_> = replies.map(|reply| reply["id"].clone()).collect();
+            assert_eq!(json!(ids), json!([2, 3, 1]));
+            harness.send(&json!([{"jsonrpc": "2.0", "method": "notifications/initialized"}]));
+        } else {
+            assert_eq!(reply["error"]["code"], -32600);
+        }
+        harness.assert_silent();
+    }
+}
+
+#[test]
+fn tools_come_in_pages() {
+    for revision in revisions() {
+        let harness = Harness::settled(revision);
+        let first = harness.ask(revision, "tools/list", json!({}))["result"].take();
+        assert_eq!(first["tools"].as_array().unwrap().len(), 5);
+        let cursor = json!({"cursor": first["nextCursor"]});
+        let second = harness.ask(revision, "tools/list", cursor)["result"].take();
+        assert_eq!(second["tools"].as_array().unwrap().len(), 4);
+        assert!(second.get("nextCursor").is_none());
+    }
+}
+
+#[test]
+fn a_revision_that_does_not_exist_is_refused_with_those_that_do() {
+    let options = Options { revision: Some("2026".to_owned()), name: "demo".to_owned(), crash_after: None };
+    let complaint = DemoServer::new(options, Vec::new()).err().unwrap();
+    assert!(complaint.contains("`2026`") && complaint.contains(MODERN), "{complaint}");
+}

@@ -1,0 +1,92 @@
+//! How a failure looks: to people as a few lines, to programs as a document.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use wharf_client::Exit;
+use wharf_spec::Untrusted;
+
+use super::{Failure, Kind};
+use crate::style::{BAD, QUIET, paint};
+
+/// The longest line of a server's stderr that is worth showing.
+const LINE_SHOWN: usize = 400;
+
+/// A few lines for people, without the last line end: what, where, the evidence, the next step.
+pub fn render(failure: &Failure) -> String {
+    let Failure { error, hints, .. } = failure;
+    let server = error.server.as_ref().map(|server| format!("{}: ", Untrusted::new(server.as_str())));
+    let message = Untrusted::new(error.message.as_str());
+    let mut text = format!("{} {}{message}.", paint(BAD, "error:"), server.unwrap_or_default());
+    if let Some(step) = error.step {
+        let _ = write!(text, "\n  {} {step}", paint(QUIET, "failed at step:"));
+    }
+    if !error.stderr.is_empty() {
+        let _ = write!(text, "\n  {}", paint(QUIET, "the last it wrote to stderr:"));
+    }
+    for line in &error.stderr {
+        let _ = write!(text, "\n{}", gutter(line));
+    }
+    for hint in hints {
+        let _ = write!(text, "\n  {} {}", paint(QUIET, "hint:"), Untrusted::new(hint.as_str()));
+    }
+    text
+}
+
+/// A line of a server's own, escaped and set apart.
+pub fn gutter(line: &str) -> String {
+    format!("  {} {}", paint(QUIET, "│"), Untrusted::new(line).shortened(LINE_SHOWN))
+}
+
+/// A failure as programs read it. Texts are raw; JSON escapes them.
+#[derive(Debug, Serialize)]
+pub struct Told<'a> {
+    kind: Kind,
+    message: &'a str,
+    server: Option<&'a str>,
+    step: Option<&'a str>,
+    exit: Option<ExitDocument>,
+    stderr: &'a [String],
+    hints: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ExitDocument {
+    Code(i32),
+    Signal(i32),
+}
+
+/// The document of a command that failed as a whole.
+#[derive(Debug, Serialize)]
+struct FailureDocument<'a> {
+    schema: u32,
+    success: bool,
+    error: Told<'a>,
+}
+
+impl Failure {
+    /// What goes under `error`.
+    pub fn told(&self) -> Told<'_> {
+        let error = &self.error;
+        let exit = match error.exit {
+            Some(Exit::Code(code)) => Some(ExitDocument::Code(code)),
+            Some(Exit::Signal(signal)) => Some(ExitDocument::Signal(signal)),
+            Some(Exit::Unknown) | None => None,
+        };
+        Told {
+            kind: self.kind,
+            message: &error.message,
+            server: error.server.as_deref(),
+            step: error.step,
+            exit,
+            stderr: &error.stderr,
+            hints: &self.hints,
+        }
+    }
+
+    /// The whole document.
+    pub fn document(&self) -> impl Serialize + '_ {
+        FailureDocument { schema: 1, success: false, error: self.told() }
+    }
+}

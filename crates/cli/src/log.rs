@@ -1,0 +1,64 @@
+//! Warnings of the libraries, as lines of talk.
+//!
+//! A subscriber of the smallest kind: it shows what an event says and which server it names, and keeps no spans.
+
+use std::fmt::{Debug, Write as _};
+use std::sync::Arc;
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use wharf_spec::Untrusted;
+
+use crate::console::Console;
+
+/// Shows warnings and worse, and with `--debug` everything.
+pub struct Talk(pub Arc<Console>);
+
+#[derive(Default)]
+struct Words {
+    server: Option<String>,
+    message: String,
+}
+
+impl Visit for Words {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "server" => self.server = Some(format!("{value:?}")),
+            "message" => self.message.insert_str(0, &format!("{value:?}")),
+            name => {
+                let _ = write!(self.message, " ({name}: {value:?})");
+            }
+        }
+    }
+}
+
+impl Subscriber for Talk {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("wharf")
+            && (*metadata.level() <= Level::WARN || (self.0.manner.debug && *metadata.level() <= Level::DEBUG))
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut words = Words::default();
+        event.record(&mut words);
+        let server = words.server.map(|server| format!("{server}: ")).unwrap_or_default();
+        let line = format!("{server}{}", words.message);
+        match *event.metadata().level() {
+            Level::ERROR | Level::WARN => self.0.warn(Untrusted::new(line)),
+            _ => self.0.say(Untrusted::new(line)),
+        }
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}

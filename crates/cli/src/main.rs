@@ -1,0 +1,43 @@
+//! `wharf`: where MCP servers dock. Arguments, commands and rendering.
+//!
+//! Alone in printing, reading the environment and exiting: everything below gets these as values.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "the command line is the one place that prints, exits and reads the environment"
+)]
+
+mod call_arguments;
+mod clock;
+mod command;
+mod console;
+mod content;
+mod demo_server;
+mod failure;
+mod log;
+mod nearest;
+mod panic;
+mod servers;
+mod session;
+mod signals;
+mod stdin;
+mod style;
+mod table;
+mod tap;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use wharf_spec::Surroundings;
+
+fn main() -> ExitCode {
+    wharf_client::guard::run_if_asked();
+    panic::explain();
+    let cli = command::Cli::parse();
+    let surroundings =
+        Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap_or_default() };
+    cli.run(surroundings)
+}

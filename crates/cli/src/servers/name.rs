@@ -1,0 +1,121 @@
+//! What to call a server of which only the command is known.
+
+use std::path::Path;
+
+/// Programs that fetch and run a package.
+const RUNNERS: [&str; 8] = ["npx", "bunx", "pnpx", "uvx", "npm", "pnpm", "yarn", "pipx"];
+/// Programs that run a file.
+const INTERPRETERS: [&str; 11] =
+    ["python", "node", "nodejs", "deno", "bun", "ruby", "perl", "tsx", "ts-node", "uv", "java"];
+/// Words of those programs that are neither package nor file.
+const VERBS: [&str; 5] = ["exec", "dlx", "run", "x", "tool"];
+/// Options of theirs that take a value.
+const VALUED: [&str; 9] =
+    ["--with", "--python", "--directory", "--project", "--registry", "-r", "--require", "--import", "-W"];
+/// Options whose value is the package.
+const NAMING: [&str; 5] = ["--from", "--package", "-p", "-m", "-jar"];
+/// Files that say nothing of what they are part of, and directories that do not either.
+const ANONYMOUS: [&str; 10] = ["index", "main", "server", "app", "cli", "__main__", "dist", "build", "src", "bin"];
+
+/// The name of the package, module, file or program that a command runs.
+pub fn derive(words: &[String]) -> String {
+    let program = words.first().map_or("server", |word| stem(word));
+    let rest = words.get(1..).unwrap_or_default();
+    let base = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    let named = if RUNNERS.contains(&program) {
+        subject(rest).map(package)
+    } else if INTERPRETERS.contains(&base) {
+        subject(rest).map(file)
+    } else {
+        None
+    };
+    clean(named.unwrap_or(program))
+}
+
+/// The given name, or with a number at its end when it is taken.
+pub fn unique<'a>(name: &str, taken: impl Iterator<Item = &'a str> + Clone) -> String {
+    let is_free = |candidate: &str| !taken.clone().any(|other| other == candidate);
+    if is_free(name) {
+        return name.to_owned();
+    }
+    (2..).map(|number| format!("{name}-{number}")).find(|candidate| is_free(candidate)).unwrap_or_default()
+}
+
+/// What is run: the value of an option that names it, or the first word that is no option.
+fn subject(words: &[String]) -> Option<&str> {
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        if NAMING.contains(&word) {
+            return words.next();
+        }
+        if VALUED.contains(&word) {
+            words.next();
+        } else if !word.starts_with('-') && !VERBS.contains(&word) {
+            return Some(word);
+        }
+    }
+    None
+}
+
+/// `@scope/name@1.2` and `name==1.2` without scope and version.
+fn package(text: &str) -> &str {
+    let unscoped = text.rsplit('/').next().unwrap_or(text);
+    unscoped.split(['@', '=', '<', '>', '[', '~']).next().unwrap_or(unscoped)
+}
+
+/// A file's name without its ending, or the nearest directory that says more.
+fn file(path: &str) -> &str {
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
+    let telling = parts.iter().rev().map(|part| stem(part)).find(|part| !ANONYMOUS.contains(part));
+    telling.unwrap_or_else(|| stem(path))
+}
+
+fn stem(word: &str) -> &str {
+    Path::new(word).file_stem().and_then(|stem| stem.to_str()).unwrap_or(word)
+}
+
+/// Only letters, digits, `_` and `-`, at most 64 of them.
+fn clean(name: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
+    let name: String = name.chars().map(plain).take(64).collect();
+    match name.trim_matches('-') {
+        "" => "server".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_runs() {
+        for (line, expected) in [
+            ("npx -y @modelcontextprotocol/server-everything", "server-everything"),
+            ("npx -y @scope/thing@1.2.3 stdio", "thing"),
+            ("npx --package @scope/thing thing-cli", "thing"),
+            ("uvx mcp-server-git==1.0 --repository .", "mcp-server-git"),
+            ("uvx --python 3.12 --from git+https://x/y/tool serve", "tool"),
+            ("pnpm dlx some-server", "some-server"),
+            ("python3 -m mcp_server_time", "mcp_server_time"),
+            ("python3.12 -u /opt/weather.py", "weather"),
+            ("node /opt/server-files/dist/index.js stdio", "server-files"),
+            ("node index.js", "index"),
+            ("./target/release/wharf demo-server", "wharf"),
+            ("/usr/bin/env", "env"),
+            ("my.server.sh", "my-server"),
+            ("python3", "python3"),
+            ("???", "server"),
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(derive(&words), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_same_name_twice_gets_a_number() {
+        let taken = ["a", "a-2"];
+        assert_eq!(unique("a", taken.into_iter()), "a-3");
+        assert_eq!(unique("b", taken.into_iter()), "b");
+    }
+}

@@ -1,0 +1,26 @@
+//! The few colours there are. None is ever the only signal; whether they reach anybody is the console's to decide.
+
+use std::fmt::{self, Display};
+
+use anstyle::{AnsiColor, Style};
+
+pub const HEADING: Style = Style::new().bold();
+pub const NAME: Style = AnsiColor::Cyan.on_default();
+pub const QUIET: Style = Style::new().dimmed();
+pub const GOOD: Style = AnsiColor::Green.on_default();
+pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// A text in a style.
+pub struct Painted<T>(Style, T);
+
+/// Puts a text, already escaped, into a style.
+pub fn paint<T: Display>(style: Style, text: T) -> Painted<T> {
+    Painted(style, text)
+}
+
+impl<T: Display> Display for Painted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}{:#}", self.0, self.1, self.0)
+    }
+}

@@ -1,0 +1,126 @@
+//! Rows of a name and what it is about, fitted to the width there is.
+
+use std::fmt::Write as _;
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use wharf_spec::Untrusted;
+
+use crate::style::{NAME, paint};
+
+/// One row, both texts escaped.
+pub struct Row {
+    pub label: String,
+    pub about: String,
+}
+
+/// The widest label that others are aligned to; a wider one pushes only its own line.
+const LABEL_WIDTH: usize = 48;
+/// Less room than this for the second column is none.
+const LEAST_ABOUT: usize = 12;
+
+impl Row {
+    /// Takes a label and a text of which the first line counts, both untrusted.
+    pub fn new(label: &str, about: Option<&str>) -> Self {
+        let about = about.unwrap_or_default().trim().lines().next().unwrap_or_default().trim();
+        Self { label: Untrusted::new(label).to_string(), about: Untrusted::new(about).to_string() }
+    }
+}
+
+/// The rows as lines. Without a width nothing is cut.
+pub fn table(rows: &[Row], width: Option<usize>) -> String {
+    let label_width = rows.iter().map(|row| row.label.width()).filter(|width| *width <= LABEL_WIDTH).max().unwrap_or(0);
+    let mut text = String::new();
+    for Row { label, about } in rows {
+        let gap = " ".repeat(label_width.saturating_sub(label.width()) + 2);
+        let used = 2 + label.width() + gap.len();
+        let about = match width.map(|width| width.saturating_sub(used)) {
+            None => about.clone(),
+            Some(room) if room < LEAST_ABOUT => String::new(),
+            Some(room) => cut(about, room),
+        };
+        let _ = match about.as_str() {
+            "" => writeln!(text, "  {}", paint(NAME, label)),
+            about => writeln!(text, "  {}{gap}{about}", paint(NAME, label)),
+        };
+    }
+    text
+}
+
+/// At most this many columns of a text, with `…` where something is missing.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut used = 0;
+    let fits = |letter: &char| {
+        used += letter.width().unwrap_or(0);
+        used < width
+    };
+    let mut kept: String = text.chars().take_while(fits).collect();
+    kept.truncate(kept.trim_end().len());
+    kept.push('…');
+    kept
+}
+
+/// Breaks lines between words; what follows a break is indented a little further. Without a width nothing is broken.
+pub fn wrap(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    text.lines().map(|line| wrap_line(line, width)).collect::<Vec<_>>().join("\n")
+}
+
+fn wrap_line(line: &str, width: usize) -> String {
+    let indent = " ".repeat(line.len() - line.trim_start().len());
+    let (mut text, mut used) = (indent.clone(), indent.len());
+    for (number, word) in line.trim_start().split(' ').enumerate() {
+        let columns = anstream::adapter::strip_str(word).to_string().width();
+        if number > 0 && used + 1 + columns > width {
+            text = format!("{}\n{indent}  ", text.trim_end());
+            used = indent.len() + 2;
+        } else if number > 0 {
+            text.push(' ');
+            used += 1;
+        }
+        text.push_str(word);
+        used += columns;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(rows: &[(&str, &str)], width: Option<usize>) -> String {
+        let rows: Vec<Row> = rows.iter().map(|(label, about)| Row::new(label, Some(about))).collect();
+        anstream::adapter::strip_str(&table(&rows, width)).to_string()
+    }
+
+    #[test]
+    fn rows_fit_the_width() {
+        let rows =
+            [("a", "short"), ("longer", "wide 漢字漢字漢字漢字 text\nsecond line"), ("esc\u{1b}[2J", "\u{202e}x")];
+        let whole = "  a             short\n  longer        wide 漢字漢字漢字漢字 text\n  esc\\u{1b}[2J  \\u{202e}x\n";
+        assert_eq!(plain(&rows, None), whole);
+        for line in plain(&rows, Some(30)).lines() {
+            assert!(line.width() <= 30, "{line}");
+        }
+        assert_eq!(plain(&[("name", "about it")], Some(12)), "  name\n");
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrap("one two three", None), "one two three");
+        assert_eq!(wrap("  one two  three\nfour", Some(9)), "  one two\n    three\nfour");
+        assert_eq!(wrap("\u{1b}[1mone\u{1b}[0m two", Some(7)), "\u{1b}[1mone\u{1b}[0m two");
+        assert_eq!(wrap("unbreakable", Some(3)), "unbreakable");
+    }
+
+    #[test]
+    fn cutting_counts_columns() {
+        for (text, width, expected) in
+            [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("漢字漢字", 5, "漢字…"), ("ab cd", 4, "ab…")]
+        {
+            assert_eq!(cut(text, width), expected);
+        }
+    }
+}

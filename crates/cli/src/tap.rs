@@ -1,0 +1,84 @@
+//! Taps: every message to a file for `--trace`, and to stderr for `--debug`.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use wharf_client::{Direction, Tap};
+use wharf_spec::Untrusted;
+
+use crate::clock::timestamp;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::style::{QUIET, paint};
+
+/// The file every message goes to.
+#[derive(Debug)]
+pub struct TraceFile(Mutex<File>);
+
+impl TraceFile {
+    /// Creates the file anew, readable by its owner only: messages may hold secrets.
+    pub fn create(path: &Path) -> Result<Self, Failure> {
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let opened = options.open(path);
+        let file = opened.map_err(|error| {
+            Failure::usage(format_args!("the trace file `{}` cannot be written: {error}", path.display()))
+        })?;
+        Ok(Self(Mutex::new(file)))
+    }
+
+    fn write(&self, line: &Line<'_>) {
+        let Ok(mut text) = serde_json::to_vec(line) else { return };
+        text.push(b'\n');
+        // One write, so that a line is whole whatever ends the program. A full disk ends the trace and nothing else.
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(&text);
+    }
+}
+
+/// The tap of one server.
+pub struct ServerTap {
+    pub server: String,
+    pub file: Option<Arc<TraceFile>>,
+    pub debug: Option<Arc<Console>>,
+}
+
+/// One line of the trace.
+#[derive(Serialize)]
+struct Line<'a> {
+    time: String,
+    server: &'a str,
+    direction: &'static str,
+    message: Message<'a>,
+}
+
+/// A message as it came, or as text when it is no JSON.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Message<'a> {
+    Json(&'a RawValue),
+    Text(String),
+}
+
+impl Tap for ServerTap {
+    fn message(&self, direction: Direction, at: SystemTime, message: &[u8]) {
+        let (word, arrow) = match direction {
+            Direction::Sent => ("sent", "→"),
+            Direction::Received => ("received", "←"),
+        };
+        if let Some(file) = &self.file {
+            let message = serde_json::from_slice(message)
+                .map_or_else(|_| Message::Text(String::from_utf8_lossy(message).into_owned()), Message::Json);
+            file.write(&Line { time: timestamp(at), server: &self.server, direction: word, message });
+        }
+        if let Some(console) = &self.debug {
+            let head = format!("{} {arrow}", self.server);
+            console.say(format_args!("{} {}", paint(QUIET, head), Untrusted::from_bytes(message)));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Brings each kind of host to each of its ends, one after the other, and counts.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use wharf_testkit::oracle::{self, Survivor};
+
+use crate::fleet::{self, Role};
+use crate::host::{self, End, Host, Kind};
+use crate::table;
+
+/// How long after a graceful end something may be left.
+pub const GRACEFUL: Duration = Duration::from_secs(6);
+/// How long after any other.
+pub const CRUDE: Duration = Duration::from_secs(2);
+
+struct Arguments {
+    filter: Option<String>,
+    runs: usize,
+    table: Option<PathBuf>,
+}
+
+/// A kind of host, one of its ends, and what came of it.
+pub struct Cell {
+    pub kind: Kind,
+    pub end: End,
+    pub tally: Tally,
+}
+
+#[derive(Default)]
+pub struct Tally {
+    pub runs: usize,
+    pub failed: usize,
+    pub processes: usize,
+    pub survivors: usize,
+    pub by_role: BTreeMap<Role, usize>,
+    pub slowest: Duration,
+}
+
+/// One run that could be carried through.
+struct Seen {
+    processes: usize,
+    survivors: Vec<Survivor>,
+    guards_left: usize,
+    took: Duration,
+    misbehaviour: Option<String>,
+}
+
+pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
+    let arguments = read(arguments);
+    if let Err(problem) = host::build_embedder() {
+        println!("{problem}");
+        return 1;
+    }
+    let mut cells = cells(arguments.filter.as_deref());
+    println!("running {} cells, {} each", cells.len(), arguments.runs);
+    for round in 0..arguments.runs {
+        for cell in &mut cells {
+            cell.run(round);
+        }
+    }
+    if let Some(path) = &arguments.table {
+        table::write(path, &cells, arguments.runs);
+    }
+    let (runs, failed) =
+        cells.iter().fold((0, 0), |(runs, failed), cell| (runs + cell.tally.runs, failed + cell.tally.failed));
+    println!(
+        "\ntest result: {}. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out",
+        if failed == 0 { "ok" } else { "FAILED" },
+        runs - failed
+    );
+    i32::from(failed > 0 || runs == 0)
+}
+
+fn read(mut from: impl Iterator<Item = String>) -> Arguments {
+    let mut arguments = Arguments { filter: None, runs: 1, table: None };
+    while let Some(argument) = from.next() {
+        match argument.as_str() {
+            "--runs" => arguments.runs = from.next().and_then(|runs| runs.parse().ok()).unwrap_or(1),
+            "--table" => arguments.table = from.next().map(PathBuf::from),
+            other if !other.starts_with('-') => arguments.filter = Some(argument),
+            _ => {}
+        }
+    }
+    arguments
+}
+
+fn cells(filter: Option<&str>) -> Vec<Cell> {
+    let all = Kind::ALL.into_iter().flat_map(|kind| End::ALL.map(|end| Cell { kind, end, tally: Tally::default() }));
+    all.filter(|cell| filter.is_none_or(|filter| cell.name().contains(filter))).collect()
+}
+
+impl Cell {
+    fn name(&self) -> String {
+        format!("ends/{}/{}", self.kind.as_str(), self.end.as_str())
+    }
+
+    fn run(&mut self, round: usize) {
+        let seen = self.observe(round);
+        let problem = match &seen {
+            Ok(seen) => seen.problem(self.kind),
+            Err(problem) => Some(problem.clone()),
+        };
+        let remark = match (&seen, &problem) {
+            (_, Some(problem)) => format!("FAILED\n{problem}"),
+            (Ok(seen), None) if self.kind == Kind::Unguarded => format!("ok ({} survivors)", seen.survivors.len()),
+            _ => "ok".to_owned(),
+        };
+        println!("test {} ... {remark}", self.name());
+        self.tally.count(seen.ok(), problem.is_some());
+    }
+
+    /// Starts the host, ends it, and looks until nothing is left or the time is up. Leaves nothing either way.
+    fn observe(&self, round: usize) -> Result<Seen, String> {
+        let marker = format!("ends-{}-{}-{}-{round}", std::process::id(), self.kind.as_str(), self.end.as_str());
+        let mut host = Host::start(self.kind, marker)?;
+        let processes = host.processes();
+        let limit = if self.kind.is_graceful(self.end) { GRACEFUL } else { CRUDE };
+        let began = Instant::now();
+        host.apply(self.end);
+        oracle::until(limit, || host.is_gone() && host.guards_left().is_empty() && host.marked().is_empty());
+        let took = began.elapsed();
+        Ok(Seen {
+            processes,
+            survivors: host.marked(),
+            guards_left: host.guards_left().len(),
+            took,
+            misbehaviour: host.misbehaviour(self.end),
+        })
+    }
+}
+
+impl Seen {
+    fn problem(&self, kind: Kind) -> Option<String> {
+        if self.misbehaviour.is_some() {
+            return self.misbehaviour.clone();
+        }
+        let left = self.survivors.len() + self.guards_left;
+        (kind != Kind::Unguarded && left > 0).then(|| {
+            let census = fleet::census(&self.survivors);
+            format!(
+                "left after {} ms: {} guards; {census}\n{:?}",
+                self.took.as_millis(),
+                self.guards_left,
+                self.survivors
+            )
+        })
+    }
+}
+
+impl Tally {
+    fn count(&mut self, seen: Option<Seen>, failed: bool) {
+        self.runs += 1;
+        self.failed += usize::from(failed);
+        let Some(seen) = seen else { return };
+        self.processes = self.processes.max(seen.processes);
+        self.survivors += seen.survivors.len() + seen.guards_left;
+        self.slowest = self.slowest.max(seen.took);
+        for process in &seen.survivors {
+            *self.by_role.entry(fleet::role_of(&process.cmdline)).or_default() += 1;
+        }
+    }
+}

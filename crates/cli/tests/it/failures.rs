@@ -1,0 +1,93 @@
+//! Servers that do not get ready: what was tried, what was seen, what to do.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use crate::support::{Ran, assert_harmless, faultd, home, run};
+
+fn tools(server: &str) -> Ran {
+    run(["tools", "--stdio", server])
+}
+
+#[track_caller]
+fn check(ran: &Ran, code: i32, parts: &[&str]) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");
+    for part in parts {
+        assert!(ran.stderr.contains(part), "{part:?} is missing in {ran:?}");
+    }
+    assert_harmless(&ran.stderr);
+}
+
+#[test]
+fn a_missing_command() {
+    let expected = "error: no-such-server: command `no-such-server` not found in PATH.\n  failed at step: resolve\n  \
+                    hint: check the spelling or give a full path\n  hint: it was looked for in /usr/bin, /bin\n";
+    let ran = tools("no-such-server --flag");
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(3), "", expected));
+    let document = run(["tools", "--json", "--stdio", "no-such-server"]).json();
+    let expected = json!({"schema": 1, "success": false, "error": {
+        "kind": "unreachable", "message": "command `no-such-server` not found in PATH", "server": "no-such-server",
+        "step": "resolve", "exit": null, "stderr": [],
+        "hints": ["check the spelling or give a full path", "it was looked for in /usr/bin, /bin"],
+    }});
+    assert_eq!(document, expected);
+}
+
+#[test]
+fn files_that_cannot_be_executed() {
+    let file = home().join("plain-file");
+    std::fs::write(&file, "hello").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    check(&tools("./plain-file"), 3, &["cannot be executed: permission denied", "hint: make it executable (chmod +x "]);
+    check(&tools("./nowhere"), 3, &["cannot be executed", "hint: check the path"]);
+    check(
+        &run(["tools", "--cwd", "/nowhere", "--stdio", "cat"]),
+        3,
+        &["working directory `/nowhere`", "hint: give an existing"],
+    );
+}
+
+#[test]
+fn a_server_that_exits() {
+    let ran = tools(r"sh -c 'printf \\033[31mno-API-key >&2; exit 4'");
+    let parts =
+        ["it exited with code 4.", "failed at step: ", r"  │ \u{1b}[31mno-API-key", "--env NAME, or --inherit-env"];
+    check(&ran, 3, &parts);
+    let error = run(["tools", "--json", "--stdio", "sh -c 'echo sorry >&2; exit 4'"]).json()["error"].take();
+    assert_eq!((&error["exit"], &error["stderr"]), (&json!({"code": 4}), &json!(["sorry"])));
+    check(&tools("sh -c 'kill -9 $$'"), 3, &["killed by signal 9 (SIGKILL)", "hint: it was killed"]);
+}
+
+#[test]
+fn a_program_that_is_no_server() {
+    check(&tools("sh -c 'echo Hello; echo World'"), 3, &["hint: is this a server that speaks MCP over stdio?"]);
+}
+
+#[test]
+fn a_server_that_never_answers() {
+    let ran = run(["tools", "--timeout", "700ms", "--stdio", &faultd("S10-mute")]);
+    check(&ran, 7, &["did not get ready within 700 ms", "hint: --timeout SECONDS"]);
+}
+
+#[test]
+fn a_server_from_the_future() {
+    check(&tools(&faultd("32022-disjoint")), 3, &["no revision in common: the server speaks 2031-01-01"]);
+}
+
+#[test]
+fn command_lines_that_are_none() {
+    check(&tools("'unclosed"), 2, &["a quote is not closed"]);
+    check(&tools("  "), 2, &["--stdio is empty"]);
+    check(&run(["tools"]), 2, &["--stdio <COMMAND>"]);
+    check(&run(["tools", "--timeout", "soon", "--stdio", "cat"]), 2, &["a time is written like"]);
+    check(&run(["tools", "--env", "=x", "--stdio", "cat"]), 2, &["--env needs a name"]);
+    check(&run(["tools", "--trace", "/nowhere/trace", "--stdio", "cat"]), 2, &["the trace file `/nowhere/trace`"]);
+}
+
+#[test]
+fn a_command_is_never_run_by_a_shell() {
+    let ran = tools("no-such-server; touch broken");
+    check(&ran, 3, &["command `no-such-server;` not found"]);
+    assert!(!home().join("broken").exists());
+}

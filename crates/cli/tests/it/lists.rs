@@ -1,0 +1,131 @@
+//! `tools`, `resources`, `templates`, `prompts`.
+
+use serde_json::{Value, json};
+
+use crate::support::{REVISIONS, assert_harmless, demo, faultd, run};
+
+#[test]
+fn tools_of_every_revision() {
+    for revision in REVISIONS {
+        let ran = run(["tools", "--stdio", &demo(revision)]);
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = format!(
+            "wharf  wharf-demo {version} · {revision} · 9 tools
+  echo           Repeats a text.
+  add            Adds two numbers.
+  fail           Always reports an error, to show how errors look.
+  slow           Waits for a while, reporting progress. Can be cancelled.
+  json_response  Answers with structured content: whatever arguments it was given.
+  picture        Answers with a small PNG image of an anchor.
+  mixed          Answers with one block of every kind: text, image, audio, a resource link and an embedded resource.
+  environment    Lists the names, never the values, of the environment variables that this server was started with.
+  crash          Ends this server's process without an answer, to show what happens then.
+"
+        );
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), expected.as_str(), ""));
+    }
+}
+
+#[test]
+fn the_other_lists() {
+    for (command, rows) in [
+        ("resources", "  demo://greeting  A friendly word.\n  demo://logo      An anchor, as a small PNG image.\n"),
+        ("templates", "  demo://dock/{berth}  Which ship lies at a berth of the dock, such as north-1.\n"),
+        (
+            "prompts",
+            "  welcome name=             Asks the model to welcome somebody aboard.\n  review code= [language=]  ",
+        ),
+    ] {
+        for revision in REVISIONS {
+            let ran = run([command, "--stdio", &demo(revision)]);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            assert!(ran.stdout.contains(rows), "{ran:?}");
+        }
+    }
+}
+
+#[test]
+fn the_contract_of_tools() {
+    let document = run(["tools", "--json", "--stdio", &demo("2026-07-28")]).json();
+    assert_eq!(document["schema"], 1);
+    assert_eq!((&document["withheld"], &document["errors"]), (&json!([]), &json!([])));
+    let add = &document["items"][1];
+    let keys: Vec<&str> = add.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = ["alias", "annotations", "description", "inputSchema", "name", "outputSchema", "server", "title"];
+    assert_eq!(keys, expected);
+    assert_eq!(
+        (&add["server"], &add["name"], &add["alias"]),
+        (&json!("wharf"), &json!("add"), &json!("mcp__wharf__add"))
+    );
+    assert_eq!(add["inputSchema"]["required"], json!(["a", "b"]));
+    assert_eq!(add["outputSchema"]["required"], json!(["sum"]));
+    assert_eq!(add["annotations"]["readOnlyHint"], true);
+    assert_eq!(document["items"][0]["outputSchema"], Value::Null);
+}
+
+#[test]
+fn the_contracts_of_the_other_lists() {
+    for (command, keys, first) in [
+        ("resources", "annotations description mimeType name server size title uri", ("uri", "demo://greeting")),
+        ("templates", "annotations description mimeType name server title uriTemplate", ("name", "berth")),
+        ("prompts", "arguments description name server title", ("name", "welcome")),
+    ] {
+        let document = run([command, "--json", "--stdio", &demo("2025-06-18")]).json();
+        let item = document["items"][0].as_object().unwrap();
+        assert_eq!(item.keys().map(String::as_str).collect::<Vec<_>>().join(" "), keys);
+        assert_eq!(item[first.0], first.1);
+    }
+}
+
+#[test]
+fn one_failing_server_spoils_nothing() {
+    let (north, west) = (demo("2026-07-28"), demo("2024-11-05"));
+    let servers = ["tools", "--stdio", &north, "--stdio", "no-such-server", "--stdio", &west];
+    let ran = run(servers);
+    assert_eq!(ran.code, Some(3));
+    assert!(ran.stdout.contains("wharf  wharf-demo") && ran.stdout.contains("\n\nwharf-2  wharf-demo"), "{ran:?}");
+    assert!(ran.stderr.contains("error: no-such-server: command `no-such-server` not found in PATH."), "{ran:?}");
+    let document = run(servers.into_iter().chain(["--json"])).json();
+    assert_eq!(document["items"].as_array().unwrap().len(), 18);
+    assert_eq!(document["items"][17]["server"], "wharf-2");
+    assert_eq!(
+        (&document["errors"][0]["kind"], &document["errors"][0]["server"]),
+        (&json!("unreachable"), &json!("no-such-server"))
+    );
+}
+
+#[test]
+fn malformed_tools_cost_only_themselves() {
+    let ran = run(["tools", "--json", "--stdio", &faultd("bad-tool")]);
+    let document = ran.json();
+    assert_eq!(ran.code, Some(0));
+    assert!(!document["items"].as_array().unwrap().is_empty());
+    let withheld = document["withheld"].as_array().unwrap();
+    assert_eq!(withheld.len(), 3, "{document}");
+    assert_eq!((&withheld[0]["server"], &withheld[0]["position"]), (&json!("faultd"), &json!(1)));
+    assert!(withheld[1]["reason"].as_str().unwrap().contains("missing field `name`"), "{document}");
+    assert_eq!(ran.stderr.matches("warning: faultd: tool").count(), 3, "{ran:?}");
+}
+
+/// A server that introduces itself, offers nothing and understands nothing else.
+const OFFERS_NOTHING: &str = r#"sh -c 'while read -r line; do
+    id=${line#*\"id\":}
+    printf "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"complete\",\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{}}}\n" "${id%%,*}"
+    done'"#;
+
+#[test]
+fn a_server_without_a_capability_is_not_asked() {
+    let ran = run(["prompts", "--stdio", OFFERS_NOTHING]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "sh  2026-07-28 · offers no prompts\n"), "{ran:?}");
+    let ran = run(["prompt", "any", "--stdio", OFFERS_NOTHING]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.starts_with("error: sh: the server does not offer prompts."), "{ran:?}");
+}
+
+#[test]
+fn what_a_server_calls_itself_cannot_act() {
+    let server = format!("{} --name '\u{1b}]0;title\u{7}\u{202e}evil'", demo("2026-07-28"));
+    let ran = run(["tools", "--stdio", &server]);
+    assert_harmless(&ran.stdout);
+    assert!(ran.stdout.contains(r"\u{1b}]0;title\u{7}\u{202e}evil"), "{ran:?}");
+}

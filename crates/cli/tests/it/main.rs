@@ -1,0 +1,15 @@
+//! `wharf` as people and programs meet it: a process with arguments, two streams and an exit code.
+
+#![allow(clippy::unwrap_used, reason = "in a test, that is how things fail")]
+
+mod call;
+mod demo;
+mod failures;
+mod fidelity;
+mod hold;
+mod lists;
+mod prompt;
+mod read;
+mod shell;
+mod signals;
+mod support;

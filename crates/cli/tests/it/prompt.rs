@@ -1,0 +1,37 @@
+//! `prompt`.
+
+use crate::support::{REVISIONS, demo, run};
+
+#[test]
+fn every_revision_expands() {
+    for revision in REVISIONS {
+        let ran = run(["prompt", "welcome", "name=Ada", "--stdio", &demo(revision)]);
+        let expected = "user:\nPlease welcome Ada aboard, in two friendly sentences with a nautical air.\n";
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), expected, ""));
+    }
+}
+
+#[test]
+fn the_contract() {
+    let document = run(["prompt", "review", "code=x", "--json", "--stdio", &demo("2026-07-28")]).json();
+    assert_eq!(
+        (&document["schema"], &document["server"], &document["prompt"]),
+        (&1.into(), &"wharf".into(), &"review".into())
+    );
+    assert_eq!(document["messages"][0]["role"], "user");
+    assert!(document["description"].is_string());
+}
+
+#[test]
+fn mistakes_are_named() {
+    let server = demo("2026-07-28");
+    for (words, message) in [
+        (["prompt", "review", "language=Rust"], "error: wharf: the prompt `review` needs `code`.\n"),
+        (["prompt", "reviw", "code=x"], "error: wharf: there is no prompt `reviw`.\n  hint: did you mean `review`?\n"),
+        (["prompt", "review", "code:=1"], "error: `code` must be a text: prompts take nothing else.\n"),
+    ] {
+        let ran = run(words.into_iter().chain(["--stdio", &server]));
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.stderr.starts_with(message), "{ran:?}");
+    }
+}

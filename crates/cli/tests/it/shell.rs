@@ -1,0 +1,56 @@
+//! What a shell sees of it: help, versions, colours, completions, closed pipes.
+
+use std::process::Stdio;
+
+use crate::support::{demo, run, wharf};
+
+#[test]
+fn help_has_examples() {
+    let commands =
+        ["demo", "tools", "call", "resources", "templates", "read", "prompts", "prompt", "demo-server", "completions"];
+    for command in commands {
+        let ran = run([command, "--help"]);
+        assert_eq!(ran.code, Some(0));
+        assert!(ran.stdout.contains("Examples:\n  wharf "), "{ran:?}");
+    }
+    let ran = run(["--help"]);
+    assert!(commands.iter().all(|command| ran.stdout.contains(command)) && !ran.stdout.contains("hold"), "{ran:?}");
+}
+
+#[test]
+fn versions_and_mistakes() {
+    assert_eq!(run(["--version"]).stdout, format!("wharf {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(run(["no-such-command"]).code, Some(2));
+    let ran = run(["demo-server", "--revision", "1999-01-01"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.starts_with("error: "), "{ran:?}");
+}
+
+#[test]
+fn completions_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = run(["completions", shell]);
+        assert!(ran.code == Some(0) && ran.stdout.contains("demo-server"), "{shell}");
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_and_for_those_who_insist() {
+    let server = demo("2026-07-28");
+    let tools = ["tools", "--stdio", &server];
+    assert!(!run(tools).stdout.contains('\u{1b}'));
+    assert!(run(tools.into_iter().chain(["--color", "always"])).stdout.contains("\u{1b}[36mecho\u{1b}[0m"));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let server = demo("2026-07-28");
+    for arguments in
+        [&["tools", "--stdio", &server][..], &["tools", "--json", "--stdio", &server], &["completions", "bash"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = wharf(arguments).stdout(Stdio::from(writer)).output().unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
+    }
+}

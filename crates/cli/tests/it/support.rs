@@ -1,0 +1,104 @@
+//! Running `wharf` in a cleared environment, and servers to run it against.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+pub const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
+
+/// Every revision the demo server speaks; none pins it to nothing.
+pub const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// What a finished command left.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// A command that will see nothing of this process's environment.
+pub fn wharf<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(WHARF);
+    command.args(args).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home()).current_dir(home());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+pub fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Ran {
+    finished(wharf(args).output().unwrap())
+}
+
+pub fn finished(output: Output) -> Ran {
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Ran {
+    /// Stdout as one JSON document.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        assert_eq!(self.stdout.lines().count(), 1, "{self:?}");
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// The command line of a demo server.
+pub fn demo(revision: &str) -> String {
+    format!("{} demo-server --stdio --revision {revision}", quoted(Path::new(WHARF)))
+}
+
+/// The command line of a server that commits a fault.
+pub fn faultd(arguments: &str) -> String {
+    format!("{} stdio {arguments}", quoted(fault_server()))
+}
+
+fn quoted(path: &Path) -> String {
+    shlex::try_quote(path.to_str().unwrap()).unwrap().into_owned()
+}
+
+/// The fault server beside `wharf`, built if nobody has done so yet.
+fn fault_server() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let directory = Path::new(WHARF).parent().unwrap();
+        let path = directory.join("faultd");
+        if !path.exists() {
+            let mut build = Command::new(env!("CARGO"));
+            build.args(["build", "--quiet", "--package", "wharf-testkit", "--bin", "faultd"]);
+            build.env("CARGO_TARGET_DIR", directory.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+            if directory.ends_with("release") {
+                build.arg("--release");
+            }
+            assert!(build.status().unwrap().success());
+        }
+        path
+    })
+}
+
+/// A home of its own for this run of the tests.
+pub fn home() -> &'static Path {
+    static HOME: OnceLock<PathBuf> = OnceLock::new();
+    HOME.get_or_init(|| {
+        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("home");
+        std::fs::create_dir_all(&home).unwrap();
+        home
+    })
+}
+
+/// No control character but the line end, and nothing that reorders or hides.
+#[track_caller]
+pub fn assert_harmless(text: &str) {
+    let acts = |letter: char| {
+        (letter.is_control() && letter != '\n' && letter != '\t')
+            || ('\u{202a}'..='\u{202e}').contains(&letter)
+            || ('\u{2066}'..='\u{2069}').contains(&letter)
+    };
+    assert!(!text.contains(acts), "{text:?}");
+}
