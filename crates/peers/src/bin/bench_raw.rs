@@ -1,0 +1,266 @@
+//! The limit: what the pipes and the server allow when the client does nothing but move bytes.
+//!
+//! It sends, byte for byte, the request lines of the client it is compared with, and counts
+//! line ends as answers. One caller writes and reads in turn, blocking; several are a window of
+//! requests kept full by one thread with `poll`.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
+
+use std::collections::VecDeque;
+use std::fs::read_to_string;
+use std::io::{ErrorKind, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use memchr::{memchr_iter, memmem};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::pipe::fcntl_setpipe_size;
+use wharf_peers::{Measured, Options, Report, Stopwatch, WARM_UP, nanoseconds};
+
+const PIPE: usize = 128 * 1024;
+
+/// What to send when no template is given; a client's own may well be longer.
+const TEMPLATE: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{"name":"echo","#,
+    r#""arguments":{"text":"{text}"},"_meta":{"io.modelcontextprotocol/protocolVersion":"#,
+    r#""2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#
+);
+
+fn main() {
+    let options = Options::from_args();
+    let mut server = Server::start(&options);
+    server.check(&options);
+    let (runtime, measured) = if options.conc == 1 {
+        ("blocking", one_caller(&mut server, &options))
+    } else {
+        ("poll", window(&mut server, &options))
+    };
+    Report::new("raw", runtime, &options, measured).print();
+    server.stop();
+}
+
+/// The request line, ready but for its id, which stands between the pieces.
+struct Request {
+    pieces: Vec<Vec<u8>>,
+    next: u64,
+}
+
+impl Request {
+    fn new(options: &Options) -> Self {
+        let template = match &options.template {
+            Some(file) => read_to_string(file).unwrap(),
+            None => TEMPLATE.to_owned(),
+        };
+        let line = template.trim_end().replace("{text}", &options.text());
+        assert!(line.contains("{id}"), "the template has an {{id}}");
+        // As long as the other client's ids are, after a while.
+        Self { pieces: format!("{line}\n").split("{id}").map(Into::into).collect(), next: 10_000_000_000 }
+    }
+
+    fn append(&mut self, out: &mut Vec<u8>) {
+        let id = self.next.to_string();
+        for (number, piece) in self.pieces.iter().enumerate() {
+            if number > 0 {
+                out.extend_from_slice(id.as_bytes());
+            }
+            out.extend_from_slice(piece);
+        }
+        self.next += 1;
+    }
+}
+
+struct Server {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    request: Request,
+    /// Answers pass through here and are not kept; only the first is looked at.
+    inbox: Vec<u8>,
+}
+
+impl Server {
+    fn start(options: &Options) -> Self {
+        let mut child = Command::new(&options.server).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        fcntl_setpipe_size(&stdin, PIPE).unwrap();
+        fcntl_setpipe_size(&stdout, PIPE).unwrap();
+        let inbox = vec![0; (options.payload + 4096).max(1 << 18)];
+        Self { child, stdin, stdout, request: Request::new(options), inbox }
+    }
+
+    /// Makes one call and sees that its answer is one, before anything is timed.
+    fn check(&mut self, options: &Options) {
+        let length = self.call(&mut Vec::new());
+        let expected = format!(r#""text":"{}""#, options.text());
+        let found = memmem::find(&self.inbox[..length], expected.as_bytes());
+        assert!(found.is_some(), "the server did not echo the text");
+    }
+
+    /// Writes one request and reads its answer; gives the answer's length.
+    fn call(&mut self, line: &mut Vec<u8>) -> usize {
+        line.clear();
+        self.request.append(line);
+        self.stdin.write_all(line).unwrap();
+        let mut length = 0;
+        loop {
+            let count = self.stdout.read(&mut self.inbox[length..]).unwrap();
+            assert!(count > 0, "the server left");
+            length += count;
+            if self.inbox[length - 1] == b'\n' {
+                return length;
+            }
+        }
+    }
+
+    fn stop(mut self) {
+        drop(self.stdin);
+        self.child.wait().unwrap();
+    }
+}
+
+fn one_caller(server: &mut Server, options: &Options) -> Measured {
+    let mut line = Vec::new();
+    if options.calls.is_none() {
+        let end = Instant::now() + WARM_UP;
+        while Instant::now() < end {
+            server.call(&mut line);
+        }
+    }
+    let mut latencies = Vec::with_capacity(1 << 20);
+    let stopwatch = Stopwatch::start();
+    let mut begun = Instant::now();
+    let end = begun + options.time;
+    while options.calls.map_or(begun < end, |calls| latencies.len() < calls) {
+        server.call(&mut line);
+        let answered = Instant::now();
+        latencies.push(nanoseconds(answered - begun));
+        begun = answered;
+    }
+    stopwatch.stop(latencies)
+}
+
+fn window(server: &mut Server, options: &Options) -> Measured {
+    ioctl_fionbio(&server.stdin, true).unwrap();
+    ioctl_fionbio(&server.stdout, true).unwrap();
+    let mut window = Window::new(server, options.conc);
+    if options.calls.is_none() {
+        window.run(Limit::Time(Instant::now() + WARM_UP));
+    }
+    window.latencies.clear();
+    let stopwatch = Stopwatch::start();
+    window.run(match options.calls {
+        Some(calls) => Limit::Calls(calls),
+        None => Limit::Time(Instant::now() + options.time),
+    });
+    stopwatch.stop(window.latencies)
+}
+
+#[derive(Clone, Copy)]
+enum Limit {
+    Time(Instant),
+    Calls(usize),
+}
+
+/// So many requests in flight, answered in the order in which they were sent.
+struct Window<'a> {
+    server: &'a mut Server,
+    width: usize,
+    /// When each unanswered request was due; the last `waiting` of them are not in `out` yet.
+    sent: VecDeque<Instant>,
+    waiting: usize,
+    /// About a pipe full of requests, refilled when it has all been written: small requests
+    /// share a write, large ones do not pile up.
+    out: Vec<u8>,
+    written: usize,
+    latencies: Vec<u64>,
+}
+
+impl<'a> Window<'a> {
+    fn new(server: &'a mut Server, width: usize) -> Self {
+        Self {
+            server,
+            width,
+            sent: VecDeque::new(),
+            waiting: 0,
+            out: Vec::new(),
+            written: 0,
+            latencies: Vec::with_capacity(1 << 20),
+        }
+    }
+
+    /// Keeps the window full until the limit, then waits for what is still under way.
+    fn run(&mut self, limit: Limit) {
+        let mut begun = 0;
+        loop {
+            let now = Instant::now();
+            while self.sent.len() < self.width && !reached(limit, now, begun) {
+                self.sent.push_back(now);
+                self.waiting += 1;
+                begun += 1;
+            }
+            if self.sent.is_empty() {
+                return;
+            }
+            self.write();
+            if !self.read() {
+                self.wait();
+            }
+        }
+    }
+
+    /// Writes until everything is in the pipe or the pipe is full.
+    fn write(&mut self) {
+        while self.refill() {
+            match self.server.stdin.write(&self.out[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => panic!("the server left: {error}"),
+            }
+        }
+    }
+
+    /// Makes sure that there is something to write; false when all has been written.
+    fn refill(&mut self) -> bool {
+        if self.written == self.out.len() {
+            self.out.clear();
+            self.written = 0;
+            while self.waiting > 0 && self.out.len() < PIPE {
+                self.server.request.append(&mut self.out);
+                self.waiting -= 1;
+            }
+        }
+        !self.out.is_empty()
+    }
+
+    /// Reads once; false when there was nothing to read.
+    fn read(&mut self) -> bool {
+        let count = match self.server.stdout.read(&mut self.server.inbox) {
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(error) => panic!("the server left: {error}"),
+        };
+        assert!(count > 0, "the server left");
+        let now = Instant::now();
+        for _ in memchr_iter(b'\n', &self.server.inbox[..count]) {
+            let sent = self.sent.pop_front().expect("every answer has its request");
+            self.latencies.push(nanoseconds(now - sent));
+        }
+        true
+    }
+
+    fn wait(&self) {
+        let mut ends =
+            [PollFd::new(&self.server.stdout, PollFlags::IN), PollFd::new(&self.server.stdin, PollFlags::OUT)];
+        let interesting = if self.out.is_empty() { 1 } else { 2 };
+        poll(&mut ends[..interesting], None).unwrap();
+    }
+}
+
+fn reached(limit: Limit, now: Instant, begun: usize) -> bool {
+    match limit {
+        Limit::Time(end) => now >= end,
+        Limit::Calls(calls) => begun >= calls,
+    }
+}

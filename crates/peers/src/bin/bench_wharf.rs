@@ -1,0 +1,77 @@
+//! Our own client, measured: deadline, progress, `_meta` and the check of `resultType` all on.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark prints, reads its surroundings and gives up on the first surprise"
+)]
+
+use std::hint::black_box;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, GuardProgram, Tap, connect};
+use wharf_peers::{Options, block_on, drive};
+use wharf_spec::{StdioSpec, Surroundings};
+use wharf_wire::Raw;
+
+fn main() {
+    wharf_client::guard::run_if_asked();
+    let options = Options::from_args();
+    block_on(options.flavour, async move {
+        if options.print_template { print_template().await } else { measure(options).await }
+    });
+}
+
+async fn measure(options: Options) {
+    let connection = open(options.server.clone().into(), None).await;
+    let arguments = Raw::of(&serde_json::json!({ "text": options.text() })).unwrap();
+    let name = if options.typed { "wharf typed" } else { "wharf" };
+    let (caller, typed) = (connection.clone(), options.typed);
+    let report = drive(name, &options, move || {
+        let (connection, arguments) = (caller.clone(), arguments.clone());
+        async move {
+            let options = CallOptions::default().progress(|_| ());
+            if typed {
+                black_box(connection.call_tool("echo", &arguments, options).await.unwrap());
+            } else {
+                black_box(connection.call_tool_raw("echo", &arguments, options).await.unwrap());
+            }
+        }
+    })
+    .await;
+    connection.close().await;
+    report.print();
+}
+
+async fn open(program: std::ffi::OsString, tap: Option<Arc<dyn Tap>>) -> Connection {
+    let mut options = ConnectOptions::default();
+    options.surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap() };
+    // By its path: under valgrind, which counts instructions, `/proc/self/exe` is valgrind.
+    options.guard = GuardProgram::At(std::env::current_exe().unwrap());
+    options.tap = tap;
+    connect(&StdioSpec { program, ..StdioSpec::default() }, options).await.unwrap()
+}
+
+/// Prints the very line a call sends, with `{id}` and `{text}` where those stand.
+async fn print_template() {
+    #[derive(Default)]
+    struct Last(Mutex<String>);
+    impl Tap for Last {
+        fn message(&self, direction: Direction, _at: SystemTime, message: &[u8]) {
+            if direction == Direction::Sent {
+                *self.0.lock().unwrap() = String::from_utf8(message.to_vec()).unwrap();
+            }
+        }
+    }
+    let tap = Arc::new(Last::default());
+    let echo = std::env::current_exe().unwrap().with_file_name("bench-echo");
+    let connection = open(echo.into(), Some(tap.clone())).await;
+    let arguments = Raw::of(&serde_json::json!({ "text": "{text}" })).unwrap();
+    connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();
+    let line = tap.0.lock().unwrap().clone();
+    connection.close().await;
+    let message: serde_json::Value = serde_json::from_str(&line).unwrap();
+    println!("{}", line.replace(&message["id"].to_string(), "{id}"));
+}

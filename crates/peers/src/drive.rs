@@ -1,0 +1,94 @@
+//! The closed loop: so many callers, each making its next call when the last one was answered.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+
+use crate::{Flavour, Options, Report, Stopwatch, WARM_UP, nanoseconds};
+
+/// Runs `main` to its end as a task on a new runtime of this flavour.
+///
+/// As a task, because on the runtime with two workers the calling thread is neither of them.
+pub fn block_on<T: Send + 'static>(flavour: Flavour, main: impl Future<Output = T> + Send + 'static) -> T {
+    let mut builder = match flavour {
+        Flavour::Current => Builder::new_current_thread(),
+        Flavour::Multi => Builder::new_multi_thread(),
+    };
+    let runtime = builder.worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async { tokio::spawn(main).await.unwrap() })
+}
+
+/// Measures `call`: warms up, then has `options.conc` callers make one call at a time.
+///
+/// With `options.calls` there is no warm-up and exactly so many calls are made, all callers
+/// together. A call that fails is expected to panic, which ends the measurement.
+pub async fn drive<Call, Answer>(implementation: &str, options: &Options, call: Call) -> Report
+where
+    Call: Fn() -> Answer + Clone + Send + 'static,
+    Answer: Future<Output = ()> + Send + 'static,
+{
+    if options.calls.is_none() {
+        all_callers(options.conc, &call, &Until::after(WARM_UP)).await;
+    }
+    let stopwatch = Stopwatch::start();
+    let until = match options.calls {
+        Some(calls) => Until::Calls(calls, Arc::new(AtomicUsize::new(0))),
+        None => Until::after(options.time),
+    };
+    let latencies = all_callers(options.conc, &call, &until).await;
+    Report::new(implementation, options.flavour.name(), options, stopwatch.stop(latencies))
+}
+
+/// When a caller stops.
+#[derive(Clone)]
+enum Until {
+    Time(Instant),
+    /// So many calls were begun, counted over all callers.
+    Calls(usize, Arc<AtomicUsize>),
+}
+
+impl Until {
+    fn after(time: Duration) -> Self {
+        Self::Time(Instant::now() + time)
+    }
+
+    fn reached(&self, now: Instant) -> bool {
+        match self {
+            Self::Time(end) => now >= *end,
+            Self::Calls(limit, begun) => begun.fetch_add(1, Ordering::Relaxed) >= *limit,
+        }
+    }
+}
+
+/// Gives every call's latency in nanoseconds, in no particular order.
+async fn all_callers<Call, Answer>(conc: usize, call: &Call, until: &Until) -> Vec<u64>
+where
+    Call: Fn() -> Answer + Clone + Send + 'static,
+    Answer: Future<Output = ()> + Send + 'static,
+{
+    let mut callers = JoinSet::new();
+    for _ in 0..conc {
+        callers.spawn(one_caller(call.clone(), until.clone()));
+    }
+    callers.join_all().await.concat()
+}
+
+async fn one_caller<Call, Answer>(call: Call, until: Until) -> Vec<u64>
+where
+    Call: Fn() -> Answer,
+    Answer: Future<Output = ()>,
+{
+    let mut latencies = Vec::with_capacity(1 << 16);
+    let mut begun = Instant::now();
+    while !until.reached(begun) {
+        call().await;
+        let answered = Instant::now();
+        latencies.push(nanoseconds(answered - begun));
+        begun = answered;
+    }
+    latencies
+}

@@ -1,0 +1,21 @@
+//! What every benchmark client shares, so that they differ only in the client they measure:
+//! their flags, the closed loop that drives them, and the line of figures they print.
+//!
+//! A client written in Rust connects in whatever way is its own, then hands [`drive`] a closure
+//! that makes one call. The scripts under `clients/` repeat the same loop in their languages.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::exit,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "benchmark tools: they print, read their arguments and give up on the first surprise"
+)]
+
+mod drive;
+mod options;
+mod report;
+
+pub use drive::{block_on, drive};
+pub use options::{Flavour, Options};
+pub use report::{Measured, Report, Stopwatch, WARM_UP, nanoseconds};

@@ -1,0 +1,152 @@
+//! The flags that every benchmark client takes.
+
+use std::path::PathBuf;
+use std::process::exit;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Which tokio runtime a client runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// Everything on one thread.
+    Current,
+    /// Two workers.
+    Multi,
+}
+
+impl Flavour {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Multi => "multi",
+        }
+    }
+}
+
+/// What to measure, as said on the command line.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The echo server to start.
+    pub server: PathBuf,
+    /// Bytes of text in each call.
+    pub payload: usize,
+    /// Callers, each with one call in flight.
+    pub conc: usize,
+    /// How long to measure, after the warm-up.
+    pub time: Duration,
+    /// When given, make exactly so many calls instead, without a warm-up.
+    pub calls: Option<usize>,
+    pub flavour: Flavour,
+    /// A file with the request line to send; only the raw client takes it.
+    pub template: Option<PathBuf>,
+    /// Looks inside each result instead of leaving it raw; only our own client has the choice.
+    pub typed: bool,
+    /// Prints the request line as a template and leaves; only our own client knows it.
+    pub print_template: bool,
+}
+
+const USAGE: &str = "flags: --server PATH [--payload BYTES] [--conc CALLERS] [--secs SECONDS]
+       [--calls N] [--rt current|multi] [--template FILE] [--typed] [--print-template]";
+
+impl Options {
+    /// Reads the process's own arguments; on a bad one, says so and exits with 2.
+    pub fn from_args() -> Self {
+        Self::parse(std::env::args().skip(1)).unwrap_or_else(|complaint| {
+            eprintln_usage(&complaint);
+            exit(2)
+        })
+    }
+
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self {
+            server: PathBuf::new(),
+            payload: 64,
+            conc: 1,
+            time: Duration::from_secs(1),
+            calls: None,
+            flavour: Flavour::Current,
+            template: None,
+            typed: false,
+            print_template: false,
+        };
+        while let Some(flag) = arguments.next() {
+            let mut value = || arguments.next().ok_or(format!("{flag} needs a value"));
+            match flag.as_str() {
+                "--server" => options.server = value()?.into(),
+                "--payload" => options.payload = number(&flag, &value()?)?,
+                "--conc" => options.conc = number(&flag, &value()?)?,
+                "--secs" => options.time = seconds(&flag, &value()?)?,
+                "--calls" => options.calls = Some(number(&flag, &value()?)?),
+                "--rt" => options.flavour = flavour(&value()?)?,
+                "--template" => options.template = Some(value()?.into()),
+                "--typed" => options.typed = true,
+                "--print-template" => options.print_template = true,
+                _ => return Err(format!("unknown flag {flag}")),
+            }
+        }
+        options.checked()
+    }
+
+    fn checked(self) -> Result<Self, String> {
+        if self.conc == 0 || self.calls == Some(0) {
+            return Err("--conc and --calls start at 1".into());
+        }
+        if !self.print_template && self.server.as_os_str().is_empty() {
+            return Err("--server is missing".into());
+        }
+        Ok(self)
+    }
+
+    /// The text that each call carries: nothing in it needs escaping.
+    pub fn text(&self) -> String {
+        "x".repeat(self.payload)
+    }
+}
+
+fn number<T: FromStr>(flag: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("{flag} wants a number, not {value}"))
+}
+
+fn seconds(flag: &str, value: &str) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(number(flag, value)?).map_err(|error| format!("{flag}: {error}"))
+}
+
+fn flavour(value: &str) -> Result<Flavour, String> {
+    match value {
+        "current" => Ok(Flavour::Current),
+        "multi" => Ok(Flavour::Multi),
+        other => Err(format!("--rt is current or multi, not {other}")),
+    }
+}
+
+#[allow(clippy::print_stderr, reason = "the usage belongs on stderr")]
+fn eprintln_usage(complaint: &str) {
+    eprintln!("{complaint}\n{USAGE}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str) -> Result<Options, String> {
+        Options::parse(line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn flags_land_in_their_fields() {
+        let options = check("--server s --payload 9 --conc 4 --secs 0.5 --calls 7 --rt multi --template t").unwrap();
+        assert_eq!(options.text(), "xxxxxxxxx");
+        assert_eq!(options.conc, 4);
+        assert_eq!(options.time, Duration::from_millis(500));
+        assert_eq!(options.calls, Some(7));
+        assert_eq!(options.flavour, Flavour::Multi);
+        assert_eq!(options.template, Some("t".into()));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for line in ["", "--server", "--server s --conc 0", "--server s --secs -1", "--what"] {
+            assert!(check(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! One measurement, and the line of JSON that tells it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::Options;
+
+/// How long every client calls before it measures.
+pub const WARM_UP: Duration = Duration::from_millis(200);
+
+/// Takes the time, and the processor time of this process, of a measurement.
+pub struct Stopwatch {
+    begun: Instant,
+    processor: Duration,
+}
+
+impl Stopwatch {
+    pub fn start() -> Self {
+        Self { begun: Instant::now(), processor: processor_time() }
+    }
+
+    pub fn stop(self, latencies: Vec<u64>) -> Measured {
+        Measured { wall: self.begun.elapsed(), processor: processor_time().saturating_sub(self.processor), latencies }
+    }
+}
+
+/// What was seen between start and stop.
+pub struct Measured {
+    pub wall: Duration,
+    /// Of this process, all threads, the server not included.
+    pub processor: Duration,
+    /// Nanoseconds, one entry for each call.
+    pub latencies: Vec<u64>,
+}
+
+/// A latency as [`Measured`] keeps it.
+pub fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The figures of one run.
+pub struct Report {
+    line: String,
+}
+
+impl Report {
+    pub fn new(implementation: &str, runtime: &str, options: &Options, measured: Measured) -> Self {
+        let Measured { wall, processor, mut latencies } = measured;
+        assert!(!latencies.is_empty(), "not one call was answered");
+        latencies.sort_unstable();
+        let (calls, wall) = (latencies.len(), wall.as_secs_f64());
+        let line = format!(
+            concat!(
+                r#"{{"impl":"{}","rt":"{}","payload":{},"conc":{},"n":{},"wall_s":{:.4},"#,
+                r#""rps":{:.1},"p50_us":{:.2},"p99_us":{:.2},"cpu_us_per_call":{:.3}}}"#
+            ),
+            implementation,
+            runtime,
+            options.payload,
+            options.conc,
+            calls,
+            wall,
+            calls as f64 / wall,
+            quantile(&latencies, 50),
+            quantile(&latencies, 99),
+            processor.as_secs_f64() * 1e6 / calls as f64,
+        );
+        Self { line }
+    }
+
+    /// Prints the line on standard output.
+    pub fn print(&self) {
+        println!("{}", self.line);
+    }
+}
+
+/// The `percent`-th percentile in microseconds, of latencies in ascending order.
+fn quantile(latencies: &[u64], percent: usize) -> f64 {
+    latencies[(latencies.len() - 1) * percent / 100] as f64 / 1000.0
+}
+
+/// What this process's threads have run for, from the kernel's accounts of them.
+///
+/// Read from /proc because asking the clock through rustix crashes under valgrind, where the
+/// kernel's shared page is missing.
+fn processor_time() -> Duration {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let accounts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
+    let nanoseconds = accounts.filter_map(|account| account.split(' ').next()?.parse::<u64>().ok());
+    Duration::from_nanos(nanoseconds.sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_a_hundred() {
+        let latencies: Vec<u64> = (1..=101).map(|n| n * 1000).collect();
+        assert_eq!(quantile(&latencies, 50), 51.0);
+        assert_eq!(quantile(&latencies, 99), 100.0);
+        assert_eq!(quantile(&latencies[..1], 99), 1.0);
+    }
+}

@@ -1,0 +1,41 @@
+//! `cargo xtask audit`: what the dependencies bring with them, judged by `deny.toml`.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::run::{Outcome, capture, cargo, on_path, root, run, say, target};
+
+const VERSION: &str = "0.20.2";
+
+pub fn audit() -> Outcome {
+    let program = cargo_deny()?;
+    let deny = || {
+        let mut command = Command::new(&program);
+        command.current_dir(root());
+        command
+    };
+    let quiet = ["check", "--hide-inclusion-graph"];
+    run(deny().args(quiet).args(["licenses", "bans", "sources"]))?;
+    match capture(deny().args(["fetch", "db"])) {
+        Ok(_) => run(deny().args(quiet).arg("advisories")),
+        Err(failure) => {
+            say!("advisories were LEFT OUT: their database could not be fetched\n{failure}");
+            Ok(())
+        }
+    }
+}
+
+/// The one on the search path, or else our own, installed when it is missing.
+fn cargo_deny() -> Outcome<PathBuf> {
+    if on_path("cargo-deny") {
+        return Ok("cargo-deny".into());
+    }
+    let tools = target().join("tools");
+    let program = tools.join("bin/cargo-deny");
+    if !program.is_file() {
+        say!("installing cargo-deny {VERSION}, which takes some minutes");
+        let what = ["install", "--locked", "cargo-deny", "--version", VERSION, "--root"];
+        run(cargo().args(what).arg(&tools))?;
+    }
+    Ok(program)
+}

@@ -1,0 +1,115 @@
+//! `cargo xtask bench stdio`: calls per second over a pipe, of our client, of other people's and
+//! of a client that only moves bytes, which is the limit. All talk to the same echo server.
+//!
+//! The clients take turns within each round, and are compared within it: whatever else is going
+//! on at the time then falls on all of them.
+
+mod instructions;
+mod rounds;
+mod tables;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::peers;
+use crate::run::{Outcome, capture, cargo, number, on_path, root, run, say, target};
+
+const CORES: [usize; 2] = [1, 2];
+const PAYLOADS: [usize; 2] = [64, 65536];
+const CALLERS: [usize; 3] = [1, 16, 64];
+
+pub fn stdio(words: &[&str]) -> Outcome {
+    let plan = Plan::parse(words)?;
+    if !on_path("taskset") {
+        return Err("taskset is missing: it pins the measured processes to one core or two".into());
+    }
+    let home = peers::install()?;
+    run(cargo().args(["build", "--release", "--package", "wharf-peers"]))?;
+    let binaries = target().join("release");
+    let field = field(&binaries, &home)?;
+    let samples = rounds::measure(&plan, &field, &binaries.join("bench-echo"))?;
+    rounds::keep(&samples, &target().join("bench/stdio.jsonl"))?;
+    let instructions = instructions::count(&field, &binaries.join("bench-echo"));
+    let page = tables::page(&plan, &field, &samples, &instructions);
+    fs::write(root().join("docs/benchmarks.md"), &page)?;
+    print!("{page}");
+    say!("wrote docs/benchmarks.md");
+    Ok(())
+}
+
+/// How much to measure.
+struct Plan {
+    rounds: usize,
+    seconds: f64,
+    /// As typed, for the report.
+    command: String,
+}
+
+impl Plan {
+    fn parse(words: &[&str]) -> Outcome<Self> {
+        let command = [&["cargo xtask bench stdio"], words].concat().join(" ");
+        let mut plan = Self { rounds: 7, seconds: 0.5, command };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--quick" => (plan.rounds, plan.seconds) = (3, 0.25),
+                "--rounds" => plan.rounds = number("--rounds", words.next())?,
+                "--secs" => plan.seconds = number("--secs", words.next())?,
+                other => return Err(format!("bench stdio: unknown {other}").into()),
+            }
+        }
+        if plan.rounds == 0 { Err("--rounds starts at 1".into()) } else { Ok(plan) }
+    }
+}
+
+/// A client to measure, as a command that takes the common flags.
+struct Client {
+    label: &'static str,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    /// Whether its instructions are counted too.
+    counted: bool,
+}
+
+impl Client {
+    fn new<const N: usize>(label: &'static str, program: PathBuf, arguments: [OsString; N]) -> Self {
+        Self { label, program, arguments: arguments.into(), counted: false }
+    }
+
+    fn counted(self) -> Self {
+        Self { counted: true, ..self }
+    }
+}
+
+/// Everybody who takes part; the limit comes first.
+fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
+    let rt = |flavour: &str| ["--rt".into(), flavour.into()];
+    let (ours, rmcp) = (binaries.join("bench-wharf"), binaries.join("bench-rmcp"));
+    let mut limit = Client::new("raw pipe, the limit", binaries.join("bench-raw"), []).counted();
+    let mut field = Vec::new();
+    if ours.is_file() {
+        limit.arguments = vec!["--template".into(), template(&ours)?.into()];
+        field.push(Client::new("Wharf, one thread", ours.clone(), rt("current")).counted());
+        field.push(Client::new("Wharf, two workers", ours, rt("multi")));
+    } else {
+        say!("Wharf is LEFT OUT: there is no {}", ours.display());
+    }
+    field.insert(0, limit);
+    field.push(Client::new("rmcp 3.8, one thread", rmcp.clone(), rt("current")).counted());
+    field.push(Client::new("rmcp 3.8, two workers", rmcp, rt("multi")));
+    field.push(Client::new("TypeScript SDK 2.4", "node".into(), [home.join("clients/ts2.mjs").into()]));
+    field.push(Client::new("Python SDK 2.3", home.join("py2/bin/python"), [home.join("clients/py2.py").into()]));
+    Ok(field)
+}
+
+/// Has our client say what it sends, so that the limit sends the same bytes.
+fn template(ours: &Path) -> Outcome<PathBuf> {
+    let line = capture(Command::new(ours).arg("--print-template"))?.stdout;
+    let folder = target().join("bench");
+    fs::create_dir_all(&folder)?;
+    let file = folder.join("template.json");
+    fs::write(&file, line)?;
+    Ok(file)
+}

@@ -1,0 +1,75 @@
+//! Instructions per call, which do not depend on what else is running.
+//!
+//! Counted in the client's process alone, as the difference between a long and a short run: what
+//! starting costs cancels out.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::Client;
+use crate::run::{Outcome, capture, on_path, say};
+
+/// Payload and callers of each count.
+pub const SETTINGS: [(usize, usize); 3] = [(64, 1), (64, 64), (65536, 1)];
+
+const SHORT: u64 = 2000;
+const LONG: u64 = 4000;
+
+/// Instructions per call of one client in each of the [`SETTINGS`]; `None` where the count failed.
+pub struct Counts {
+    pub label: &'static str,
+    pub per_call: [Option<u64>; SETTINGS.len()],
+}
+
+/// Counts for those who are to be counted; nothing at all when valgrind is not there.
+pub fn count(field: &[Client], server: &Path) -> Vec<Counts> {
+    if !on_path("valgrind") {
+        say!("instruction counts are LEFT OUT: there is no valgrind");
+        return Vec::new();
+    }
+    let counted = field.iter().filter(|client| client.counted);
+    counted.map(|client| Counts { label: client.label, per_call: per_call(client, server) }).collect()
+}
+
+fn per_call(client: &Client, server: &Path) -> [Option<u64>; SETTINGS.len()] {
+    say!("counting the instructions of {}", client.label);
+    SETTINGS.map(|(payload, callers)| {
+        let collect = |calls| collect(client, server, payload, callers, calls);
+        let (short, long) = (collect(SHORT), collect(LONG));
+        match (short, long) {
+            (Ok(short), Ok(long)) => Some(long.saturating_sub(short) / (LONG - SHORT)),
+            (Err(failure), _) | (_, Err(failure)) => {
+                say!("no count: {}", failure.to_string().lines().next().unwrap_or_default());
+                None
+            }
+        }
+    })
+}
+
+fn collect(client: &Client, server: &Path, payload: usize, callers: usize, calls: u64) -> Outcome<u64> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--trace-children=no", "--callgrind-out-file=/dev/null"]);
+    command.arg(&client.program).args(&client.arguments).arg("--server").arg(server);
+    for (flag, value) in [("--payload", payload), ("--conc", callers)] {
+        command.args([flag, &value.to_string()]);
+    }
+    let said = capture(command.args(["--calls", &calls.to_string()]))?.stderr;
+    collected(&said).ok_or_else(|| "valgrind did not say how much it collected".into())
+}
+
+/// Reads `==17== Collected : 1234`; the last such line is the client's own.
+fn collected(said: &str) -> Option<u64> {
+    let (_, count) = said.lines().rev().find_map(|line| line.split_once("Collected :"))?;
+    count.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_count_is_read() {
+        assert_eq!(collected("==1== Collected : 5\n==1== \n==2== Collected : 1234\n"), Some(1234));
+        assert_eq!(collected("nothing"), None);
+    }
+}

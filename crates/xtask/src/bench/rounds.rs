@@ -1,0 +1,81 @@
+//! The measuring itself: every client in every setting, in turn, round after round.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{CALLERS, CORES, Client, PAYLOADS, Plan};
+use crate::run::{Outcome, capture, say};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    pub cores: usize,
+    pub payload: usize,
+    pub callers: usize,
+}
+
+/// One run of one client.
+#[derive(Clone, Copy)]
+pub struct Sample {
+    pub round: usize,
+    pub setting: Setting,
+    pub label: &'static str,
+    /// Calls per second.
+    pub rate: f64,
+    /// Median latency in microseconds.
+    pub median: f64,
+}
+
+pub fn settings() -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for cores in CORES {
+        for payload in PAYLOADS {
+            settings.extend(CALLERS.map(|callers| Setting { cores, payload, callers }));
+        }
+    }
+    settings
+}
+
+pub fn measure(plan: &Plan, field: &[Client], server: &Path) -> Outcome<Vec<Sample>> {
+    let settings = settings();
+    say!("{} runs of {} s", plan.rounds * settings.len() * field.len(), plan.seconds);
+    let mut samples = Vec::new();
+    for round in 0..plan.rounds {
+        say!("round {} of {}", round + 1, plan.rounds);
+        for setting in &settings {
+            // Each round another one begins, so that nobody always follows the same neighbour's heat.
+            for turn in 0..field.len() {
+                let client = &field[(round + turn) % field.len()];
+                samples.push(sample(plan, client, server, *setting, round)?);
+            }
+        }
+    }
+    Ok(samples)
+}
+
+fn sample(plan: &Plan, client: &Client, server: &Path, setting: Setting, round: usize) -> Outcome<Sample> {
+    let cores = (0..setting.cores).map(|core| core.to_string()).collect::<Vec<_>>().join(",");
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cores]).arg(&client.program).args(&client.arguments);
+    command.arg("--server").arg(server).args(["--secs", &plan.seconds.to_string()]);
+    command.args(["--payload", &setting.payload.to_string(), "--conc", &setting.callers.to_string()]);
+    let line = capture(&mut command)?.stdout;
+    let figures: Value = serde_json::from_str(&line)?;
+    let figure = |name: &str| figures[name].as_f64().ok_or(format!("{}: no {name} in {line}", client.label));
+    Ok(Sample { round, setting, label: client.label, rate: figure("rps")?, median: figure("p50_us")? })
+}
+
+/// Keeps the single figures beside the report, one JSON object a line.
+pub fn keep(samples: &[Sample], file: &Path) -> Outcome {
+    let mut lines = String::new();
+    for Sample { round, setting, label, rate, median } in samples {
+        let Setting { cores, payload, callers } = setting;
+        let line = json!({"round": round, "cores": cores, "payload": payload, "callers": callers,
+            "client": label, "rps": rate, "p50_us": median});
+        lines.push_str(&format!("{line}\n"));
+    }
+    fs::create_dir_all(file.parent().unwrap_or(file))?;
+    Ok(fs::write(file, lines)?)
+}

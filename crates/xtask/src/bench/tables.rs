@@ -1,0 +1,147 @@
+//! The report: medians over the rounds, set in tables.
+
+use std::fmt::Write;
+
+use super::instructions::{self, Counts};
+use super::rounds::{Sample, Setting};
+use super::{CALLERS, CORES, Client, PAYLOADS, Plan};
+use crate::run::Surroundings;
+
+pub fn page(plan: &Plan, field: &[Client], samples: &[Sample], counts: &[Counts]) -> String {
+    let mut page = introduction(plan, &Surroundings::look());
+    for cores in CORES {
+        for payload in PAYLOADS {
+            let _ = writeln!(page, "\n## {}, {}\n", plural(cores, "core"), bytes(payload));
+            page.push_str(&rates(field, samples, cores, payload));
+        }
+    }
+    page.push_str("\n## Instructions\n\n");
+    page.push_str(&instruction_table(counts));
+    page
+}
+
+fn introduction(plan: &Plan, here: &Surroundings) -> String {
+    format!(
+        "# Benchmarks: calling a tool over stdio\n\n\
+         Callers that each have one call in flight, against the same echo server; client and server share \
+         the cores named. Each cell is calls per second, and in brackets the time per call relative to the \
+         limit: a client that writes the same bytes as Wharf into the same pipes and only counts the line \
+         ends that come back. Rates are medians over {} rounds of {} s in which the clients take turns; \
+         the relation is taken within each round, and is a median too.\n\n\
+         Measured on {}, Linux {}, {} cores, {}, with `{}`.\n",
+        plan.rounds, plan.seconds, here.date, here.kernel, here.cores, here.processor, plan.command,
+    )
+}
+
+fn rates(field: &[Client], samples: &[Sample], cores: usize, payload: usize) -> String {
+    let mut table = String::from("| client |");
+    for callers in CALLERS {
+        let _ = write!(table, " {} |", plural(callers, "caller"));
+    }
+    let _ = writeln!(table, "\n| --- |{}", " ---: |".repeat(CALLERS.len()));
+    for client in field {
+        let _ = write!(table, "| {} |", client.label);
+        for callers in CALLERS {
+            let setting = Setting { cores, payload, callers };
+            let rate = median(rounds_of(samples, setting, client.label));
+            let relation = median(relations(samples, setting, field[0].label, client.label));
+            let _ = write!(table, " {} ({relation:.2}×) |", grouped(rate.round() as u64));
+        }
+        table.push('\n');
+    }
+    table
+}
+
+/// The client's rate in each round, in the rounds' order.
+fn rounds_of(samples: &[Sample], setting: Setting, label: &str) -> Vec<f64> {
+    let of_client = samples.iter().filter(|sample| sample.setting == setting && sample.label == label);
+    of_client.map(|sample| sample.rate).collect()
+}
+
+/// How much longer than at the limit a call took, in each round.
+fn relations(samples: &[Sample], setting: Setting, limit: &str, label: &str) -> Vec<f64> {
+    let limits = rounds_of(samples, setting, limit);
+    let rates = rounds_of(samples, setting, label);
+    limits.iter().zip(rates).map(|(limit, rate)| limit / rate).collect()
+}
+
+fn instruction_table(counts: &[Counts]) -> String {
+    if counts.is_empty() {
+        return "Left out: there was no valgrind.\n".into();
+    }
+    let mut table = String::from(
+        "Instructions per call in the client's process, counted by callgrind on one thread; what the kernel \
+         and the server do is not in them.\n\n| client |",
+    );
+    for (payload, callers) in instructions::SETTINGS {
+        let _ = write!(table, " {}, {} |", bytes(payload), plural(callers, "caller"));
+    }
+    let _ = writeln!(table, "\n| --- |{}", " ---: |".repeat(instructions::SETTINGS.len()));
+    for client in counts {
+        let _ = write!(table, "| {} |", client.label);
+        for count in client.per_call {
+            let _ = write!(table, " {} |", count.map_or_else(|| "–".into(), grouped));
+        }
+        table.push('\n');
+    }
+    table
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => values[odd / 2],
+        even => (values[even / 2 - 1] + values[even / 2]) / 2.0,
+    }
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
+fn bytes(payload: usize) -> String {
+    if payload >= 1024 { format!("{} KiB", payload / 1024) } else { format!("{payload} B") }
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(vec![]).is_nan());
+    }
+
+    #[test]
+    fn relations_stay_within_a_round() {
+        let setting = Setting { cores: 1, payload: 64, callers: 1 };
+        let sample = |round, label, rate| Sample { round, setting, label, rate, median: 0.0 };
+        let samples =
+            [sample(0, "limit", 100.0), sample(0, "us", 50.0), sample(1, "us", 100.0), sample(1, "limit", 300.0)];
+        assert_eq!(relations(&samples, setting, "limit", "us"), [2.0, 3.0]);
+    }
+
+    #[test]
+    fn digits_are_grouped() {
+        for (number, text) in [(7, "7"), (123, "123"), (1234, "1 234"), (1_234_567, "1 234 567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

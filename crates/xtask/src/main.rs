@@ -1,0 +1,62 @@
+//! The project's chores, as `cargo xtask <chore>`.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a developer's tool: it prints and reads the environment"
+)]
+
+mod audit;
+mod bench;
+mod lint;
+mod peers;
+mod prove;
+mod run;
+mod test;
+
+use std::process::ExitCode;
+
+use run::Outcome;
+
+const HELP: &str = "\
+usage: cargo xtask <chore>
+
+  lint                            formatting and clippy, warnings denied
+  test                            every test, against real servers too; then looks for leftovers
+  prove [faults|processes|all]    the fault and process tests many times over, told in
+        [--runs N]                docs/reliability.md
+  bench stdio [--quick]           calls per second next to other clients and to the limit of
+        [--rounds N] [--secs S]   the pipes, told in docs/benchmarks.md
+  audit                           licences, sources and advisories of the dependencies
+  peers                           installs the pinned servers and SDKs of others that tests and
+                                  benchmarks talk to
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Outcome {
+    if words.is_empty() || words.iter().any(|word| matches!(*word, "--help" | "-h" | "help")) {
+        print!("{HELP}");
+        return Ok(());
+    }
+    match words {
+        ["lint"] => lint::lint(),
+        ["test"] => test::test(),
+        ["prove", rest @ ..] => prove::prove(rest),
+        ["bench", "stdio", rest @ ..] => bench::stdio(rest),
+        ["audit"] => audit::audit(),
+        ["peers"] => peers::install().map(drop),
+        _ => Err(format!("no such chore: {}\n\n{HELP}", words.join(" ")).into()),
+    }
+}

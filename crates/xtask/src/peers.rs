@@ -1,0 +1,85 @@
+//! `cargo xtask peers`: installs, below the target folder, the servers and SDKs of others that
+//! the tests and benchmarks talk to, at the versions pinned in `crates/peers`.
+//!
+//! A stamp with the pins' hash in each folder says what is installed, so a second run has nothing
+//! to do. The scripts of our own that use the SDKs are copied beside them every time: Node looks for
+//! packages next to the script.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{Outcome, root, run, say, target};
+
+const NODE_PINS: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
+const PYTHONS: [&str; 2] = ["py1", "py2"];
+
+/// Gives the folder that holds them.
+pub fn install() -> Outcome<PathBuf> {
+    let pins = root().join("crates/peers");
+    let home = target().join("peers");
+    fs::create_dir_all(&home)?;
+    copy_scripts(&pins, &home)?;
+    let node = NODE_PINS.map(|name| pins.join("node").join(name));
+    when_changed(&home.join("node_modules/.stamp"), &node, || install_node(&node, &home))?;
+    for python in PYTHONS {
+        let requirements = pins.join("python").join(format!("{python}.txt"));
+        when_changed(&home.join(python).join(".stamp"), std::slice::from_ref(&requirements), || {
+            install_python(&requirements, &home.join(python))
+        })?;
+    }
+    say!("peers are in {}", home.display());
+    Ok(home)
+}
+
+fn copy_scripts(pins: &Path, home: &Path) -> Outcome {
+    for folder in ["servers", "clients"] {
+        fs::create_dir_all(home.join(folder))?;
+        for entry in fs::read_dir(pins.join(folder))? {
+            let script = entry?;
+            fs::copy(script.path(), home.join(folder).join(script.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Does the work unless the stamp says that it was done with the pins as they are.
+fn when_changed(stamp: &Path, pins: &[PathBuf], work: impl FnOnce() -> Outcome) -> Outcome {
+    let wanted = fingerprint(stamp, pins)?;
+    if fs::read_to_string(stamp).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    // Gone while the work is under way, so that half an installation is not taken for a whole.
+    let _ = fs::remove_file(stamp);
+    work()?;
+    Ok(fs::write(stamp, wanted)?)
+}
+
+/// The place counts as well: a Python environment does not survive being moved.
+fn fingerprint(place: &Path, pins: &[PathBuf]) -> Outcome<String> {
+    let mut hasher = DefaultHasher::new();
+    place.hash(&mut hasher);
+    for pin in pins {
+        fs::read(pin).map_err(|error| format!("{}: {error}", pin.display()))?.hash(&mut hasher);
+    }
+    Ok(format!("{:016x}\n", hasher.finish()))
+}
+
+fn install_node(pins: &[PathBuf], home: &Path) -> Outcome {
+    say!("installing Node packages");
+    for pin in pins {
+        fs::copy(pin, home.join(pin.file_name().unwrap_or_default()))?;
+    }
+    let flags = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    run(Command::new("npm").args(flags).current_dir(home))
+        .map_err(|error| format!("{error}\nthe tests need Node 20 or later with npm").into())
+}
+
+fn install_python(requirements: &Path, venv: &Path) -> Outcome {
+    say!("installing Python packages");
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))
+        .map_err(|error| format!("{error}\nthe tests need Python 3.10 or later with venv"))?;
+    let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+    run(Command::new(venv.join("bin/python")).args(quiet).arg(requirements))
+}

@@ -1,0 +1,150 @@
+//! `cargo xtask prove`: runs the tests that commit faults and end processes many times over,
+//! and puts the tables that they write into `docs/reliability.md`.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::peers;
+use crate::run::{Outcome, Surroundings, cargo, number, root, run, say, target};
+
+/// A test binary that can repeat itself and write what it saw as a table.
+struct Proof {
+    name: &'static str,
+    package: &'static str,
+    test: &'static str,
+    runs: usize,
+}
+
+const PROOFS: [Proof; 2] = [
+    Proof { name: "faults", package: "wharf-client", test: "faults", runs: 20 },
+    Proof { name: "processes", package: "wharf-cli", test: "ends", runs: 5 },
+];
+
+pub fn prove(words: &[&str]) -> Outcome {
+    let (which, runs) = parse(words)?;
+    let tables = target().join("reliability");
+    fs::create_dir_all(&tables)?;
+    let home = peers::install()?;
+    let mut failures = Vec::new();
+    for proof in PROOFS.iter().filter(|proof| which == "all" || which == proof.name) {
+        if let Err(failure) = repeat(proof, runs.unwrap_or(proof.runs), &tables, &home) {
+            say!("{failure}");
+            failures.push(proof.name);
+        }
+    }
+    let page = page(&tables, words)?;
+    fs::write(root().join("docs/reliability.md"), page)?;
+    say!("wrote docs/reliability.md");
+    if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", ")).into()) }
+}
+
+fn parse<'a>(words: &[&'a str]) -> Outcome<(&'a str, Option<usize>)> {
+    let (mut which, mut runs) = ("all", None);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--runs" => runs = Some(number("--runs", words.next())?),
+            name if name == "all" || PROOFS.iter().any(|proof| proof.name == name) => which = name,
+            other => return Err(format!("prove: faults, processes or all, not {other}").into()),
+        }
+    }
+    Ok((which, runs))
+}
+
+fn repeat(proof: &Proof, runs: usize, tables: &Path, home: &Path) -> Outcome {
+    let table = tables.join(format!("{}.json", proof.test));
+    // An old table must not stand in for one that was not written.
+    let _ = fs::remove_file(&table);
+    let mut command = cargo();
+    command.args(["test", "--package", proof.package, "--test", proof.test, "--"]);
+    command.args(["--runs", &runs.to_string(), "--table"]).arg(&table);
+    run(command.env("WHARF_PEERS", home))?;
+    if table.is_file() { Ok(()) } else { Err(format!("{} wrote no table", proof.test).into()) }
+}
+
+fn page(tables: &Path, words: &[&str]) -> Outcome<String> {
+    let here = Surroundings::look();
+    let mut page = format!(
+        "# Reliability\n\n\
+         What was done to Wharf on purpose, how often, and what came of it. Measured on {}, Linux {}, \
+         {} cores, with `{}`.\n",
+        here.date,
+        here.kernel,
+        here.cores,
+        std::iter::once("cargo xtask prove").chain(words.iter().copied()).collect::<Vec<_>>().join(" "),
+    );
+    for path in in_order(tables)? {
+        let text = fs::read_to_string(&path)?;
+        let table = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        page.push_str(&section(&table));
+    }
+    Ok(page)
+}
+
+fn in_order(tables: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(tables)? {
+        paths.push(entry?.path());
+    }
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    Ok(paths)
+}
+
+/// One table, written by a test binary as `{title, columns, rows, failed, notes}`.
+fn section(table: &Value) -> String {
+    let list = |name: &str| table[name].as_array().cloned().unwrap_or_default();
+    let (columns, rows) = (list("columns"), list("rows"));
+    let mut text = format!("\n## {}\n\n", table["title"].as_str().unwrap_or("Untitled"));
+    push_row(&mut text, &columns);
+    let rules = vec![Value::from("---"); columns.len()];
+    push_row(&mut text, &rules);
+    for row in &rows {
+        push_row(&mut text, row.as_array().map_or(&[], Vec::as_slice));
+    }
+    let failed = table["failed"].as_u64().unwrap_or(0);
+    let _ = writeln!(text, "\nRows: {}, failed: {failed}.", rows.len());
+    for note in list("notes") {
+        let _ = writeln!(text, "\n{}", note.as_str().unwrap_or_default());
+    }
+    text
+}
+
+fn push_row(text: &mut String, cells: &[Value]) {
+    for cell in cells {
+        let cell = cell.as_str().map_or_else(|| cell.to_string(), str::to_owned);
+        let _ = write!(text, "| {} ", cell.replace('|', "\\|").replace('\n', " "));
+    }
+    text.push_str("|\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_table_becomes_markdown() {
+        let table = json!({
+            "title": "Faults",
+            "columns": ["fault", "runs"],
+            "rows": [["dies | twice", 20]],
+            "failed": 0,
+            "notes": ["Each on its own."],
+        });
+        let expected = "\n## Faults\n\n| fault | runs |\n| --- | --- |\n| dies \\| twice | 20 |\n\
+                        \nRows: 1, failed: 0.\n\nEach on its own.\n";
+        assert_eq!(section(&table), expected);
+    }
+
+    #[test]
+    fn words_are_understood() {
+        assert_eq!(parse(&[]).unwrap(), ("all", None));
+        assert_eq!(parse(&["processes", "--runs", "3"]).unwrap(), ("processes", Some(3)));
+        assert!(parse(&["--runs"]).is_err());
+        assert!(parse(&["everything"]).is_err());
+    }
+}

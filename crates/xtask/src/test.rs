@@ -1,0 +1,180 @@
+//! `cargo xtask test`: builds everything, runs every test, and fails if one left a process.
+//!
+//! Everything started here carries a variable with this run's name in its environment, and so
+//! do its children unless they shed it; after the tests nobody may carry it any more.
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::peers;
+use crate::run::{Outcome, cargo, not_started, run, say, shown};
+
+const MARKER: &str = "WHARF_TEST_RUN";
+
+/// How long a process that is already on its way out may take to be gone.
+const GRACE: Duration = Duration::from_secs(2);
+
+pub fn test() -> Outcome {
+    let home = peers::install()?;
+    let name = run_name();
+    let mut build = cargo();
+    build.args(["build", "--workspace", "--all-targets"]).env("WHARF_PEERS", &home);
+    run(build.env(MARKER, &name))?;
+    let mut tests = cargo();
+    tests.args(["test", "--workspace", "--no-fail-fast"]).env("WHARF_PEERS", &home);
+    let mut tally = run_counting(tests.env(MARKER, &name))?;
+    let leftovers = leftovers(&name);
+    for leftover in &leftovers {
+        say!("left running: {leftover}");
+    }
+    tally.failed += leftovers.len();
+    println!("{} passed, {} failed", tally.passed, tally.failed);
+    match (tally.failed, tally.passed) {
+        (0, 0) => Err("not one test ran".into()),
+        (0, _) => Ok(()),
+        _ => Err("the tests failed".into()),
+    }
+}
+
+fn run_name() -> String {
+    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+}
+
+/// Runs the tests with their output passed through, and adds up what they say of themselves.
+fn run_counting(command: &mut Command) -> Outcome<Tally> {
+    say!("{}", shown(command));
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, error))?;
+    let mut tally = Tally::default();
+    if let Some(output) = child.stdout.take() {
+        pass_through(BufReader::new(output), &mut tally)?;
+    }
+    let status = child.wait()?;
+    if !status.success() && tally.failed == 0 {
+        // Something did not build, or died before it could count.
+        say!("{} ended with {status}", shown(command));
+        tally.failed = 1;
+    }
+    Ok(tally)
+}
+
+fn pass_through(mut output: impl BufRead, tally: &mut Tally) -> Outcome {
+    let mut stdout = std::io::stdout();
+    let mut line = Vec::new();
+    while output.read_until(b'\n', &mut line)? > 0 {
+        stdout.write_all(&line)?;
+        stdout.flush()?;
+        if let Some(counted) = count(&String::from_utf8_lossy(&line)) {
+            tally.passed += counted.passed;
+            tally.failed += counted.failed;
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+/// Reads a closing line: the standard harness's, or the plain `3 passed, 0 failed`, which may
+/// have a word with a colon before it and `, 1 skipped` after it.
+fn count(line: &str) -> Option<Tally> {
+    let line = line.trim();
+    if let Some(rest) = line.strip_prefix("test result: ") {
+        let (_verdict, counts) = rest.split_once(". ")?;
+        let mut counts = counts.split("; ");
+        return tally(counts.next()?, counts.next()?);
+    }
+    let counts = match line.split_once(": ") {
+        Some((word, counts)) if !word.contains(' ') => counts,
+        Some(_) => return None,
+        None => line,
+    };
+    let mut counts = counts.split(", ");
+    let counted = tally(counts.next()?, counts.next()?);
+    counts.all(|rest| rest.ends_with(" skipped")).then_some(counted)?
+}
+
+fn tally(passed: &str, failed: &str) -> Option<Tally> {
+    Some(Tally {
+        passed: passed.strip_suffix(" passed")?.parse().ok()?,
+        failed: failed.strip_suffix(" failed")?.parse().ok()?,
+    })
+}
+
+/// Those who still carry this run's name, after a moment's grace, as `pid command`.
+fn leftovers(name: &str) -> Vec<String> {
+    let wanted = format!("{MARKER}={name}");
+    let end = Instant::now() + GRACE;
+    loop {
+        let found = carriers(wanted.as_bytes());
+        if found.is_empty() || Instant::now() >= end {
+            return found;
+        }
+        sleep(Duration::from_millis(50));
+    }
+}
+
+fn carriers(wanted: &[u8]) -> Vec<String> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter(|process| {
+            let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
+        })
+        .map(|process| {
+            let command = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            format!("{} {}", process.file_name().display(), command.trim_end())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_are_counted() {
+        let both = |passed, failed| Some(Tally { passed, failed });
+        for (line, expected) in [
+            (
+                "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s",
+                both(5, 0),
+            ),
+            ("test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out", both(5, 2)),
+            ("61 passed, 3 failed\n", both(61, 3)),
+            ("faults: 61 passed, 3 failed, 2 skipped", both(61, 3)),
+            ("we saw: 61 passed, 3 failed", None),
+            ("61 passed, 3 failed, 2 odd", None),
+            ("running 5 tests", None),
+            ("test two ... ok", None),
+            ("", None),
+        ] {
+            assert_eq!(count(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_carries_the_name_is_found() {
+        let mut child = Command::new("sleep").arg("60").env(MARKER, "probe").spawn().unwrap();
+        let wanted = format!("{MARKER}=probe");
+        // The kernel shows a new program's environment a moment after `spawn` has returned.
+        let end = Instant::now() + Duration::from_secs(10);
+        let mut found = Vec::new();
+        while found.is_empty() && Instant::now() < end {
+            found = carriers(wanted.as_bytes());
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, [format!("{} sleep 60", child.id())]);
+        assert!(carriers(wanted.as_bytes()).is_empty());
+    }
+}
