@@ -30,8 +30,13 @@ impl<'a> Id<'a> {
 
     fn number(text: &[u8]) -> Self {
         // Ours are plain digits; a leading zero is no JSON, and 18 digits always fit.
-        if text.len() <= 18 && text.iter().all(u8::is_ascii_digit) && (text[0] != b'0' || text.len() == 1) {
-            return Self::Integer(text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')));
+        if text.len() <= 18 && (text[0] != b'0' || text.len() == 1) {
+            let digits = text
+                .iter()
+                .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0')));
+            if let Some(number) = digits {
+                return Self::Integer(number);
+            }
         }
         if let Ok(whole) = serde_json::from_slice::<i64>(text) {
             return Self::Integer(whole);

@@ -30,27 +30,35 @@ pub fn scan(line: &[u8]) -> Result<Envelope, ScanError> {
 
 /// Whether the text is UTF-8 without NUL bytes.
 fn is_clean(line: &[u8]) -> Result<(), Fault> {
-    if is_plain_ascii(line) {
+    if line.len() <= MODEST && is_plain_ascii(line) {
         return Ok(());
     }
     if memchr(0, line).is_some() {
         return Err(Fault::Nul);
     }
+    if line.is_ascii() {
+        return Ok(());
+    }
     std::str::from_utf8(line).map(|_| ()).map_err(|_| Fault::NotUtf8)
 }
 
-/// Whether every byte is ASCII and none is NUL, as most messages are: one pass, written so that the compiler makes
-/// wide instructions of it.
+/// Bytes up to which one plain pass is quicker than two that have to get going.
+const MODEST: usize = 1024;
+
+/// Whether every byte is ASCII and none is NUL, as in most messages: one pass, eight bytes at a time.
+///
+/// Taking one from each byte sets the high bit of a zero; a byte that has it already is no ASCII.
 fn is_plain_ascii(line: &[u8]) -> bool {
-    let odd = |byte: u8| (byte & 0x80) | u8::from(byte == 0);
+    let odd = |word: u64| word | word.wrapping_sub(ONES);
     let (wide, rest) = line.as_chunks::<32>();
-    let mut found = [0; 32];
+    let mut found = 0;
     for chunk in wide {
-        for (found, byte) in found.iter_mut().zip(chunk) {
-            *found |= odd(*byte);
-        }
+        let (words, _) = chunk.as_chunks::<8>();
+        found |= words.iter().fold(0, |found, word| found | odd(u64::from_le_bytes(*word)));
     }
-    found == [0; 32] && rest.iter().all(|&byte| odd(byte) == 0)
+    let (words, rest) = rest.as_chunks::<8>();
+    found |= words.iter().fold(0, |found, word| found | odd(u64::from_le_bytes(*word)));
+    found & HIGHS == 0 && rest.iter().all(|byte| (1..0x80).contains(byte))
 }
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
