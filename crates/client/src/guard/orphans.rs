@@ -1,23 +1,13 @@
 //! Children nobody waits for any more: guards whose watcher was dropped with its runtime.
-//!
-//! They end by themselves; what is left of them is an entry in the process table, collected the next time a server
-//! is started or left.
 
 use std::process::Child;
-use std::sync::{Mutex, PoisonError};
 
-static ORPHANS: Mutex<Vec<Child>> = Mutex::new(Vec::new());
-
-/// Takes a child that ends by itself.
-pub(super) fn leave(child: Child) {
-    let mut orphans = ORPHANS.lock().unwrap_or_else(PoisonError::into_inner);
-    orphans.push(child);
-    drop(orphans);
-    collect();
-}
-
-/// Reaps those that have ended. Does not wait.
-pub(super) fn collect() {
-    let mut orphans = ORPHANS.lock().unwrap_or_else(PoisonError::into_inner);
-    orphans.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+/// Takes a child that ends by itself, and sees that nothing of it stays in the process table.
+///
+/// Without a runtime only a thread can wait; this one lives as long as the guard's grace, in a case that is rare.
+pub(super) fn leave(mut child: Child) {
+    if matches!(child.try_wait(), Ok(None)) {
+        // Where no thread can be had, the entry stays until this process ends.
+        let _ = std::thread::Builder::new().name("wharf-reaper".to_owned()).spawn(move || child.wait());
+    }
 }

@@ -56,12 +56,9 @@ pub(crate) enum LaunchError {
 pub(crate) async fn launch(errand: Errand, guard: GuardProgram) -> Result<(Process, Streams), LaunchError> {
     let grace = errand.grace;
     let mark = errand.mark.clone();
-    let started = tokio::task::spawn_blocking(move || {
-        orphans::collect();
-        match guard.path() {
-            Some(program) => start_guarded(&errand, &program),
-            None => start_grouped(&errand),
-        }
+    let started = tokio::task::spawn_blocking(move || match guard.path() {
+        Some(program) => start_guarded(&errand, &program),
+        None => start_grouped(&errand),
     });
     let (started, streams) = match started.await {
         Ok(started) => started?,

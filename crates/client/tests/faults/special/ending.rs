@@ -88,7 +88,6 @@ pub async fn runtime_dropped(cell: &Cell) -> Problems {
         }
     });
     let mut problems = problems.join().unwrap();
-    // What is left of the guard is collected when the next server starts; until then it may be a mere entry.
     let ended = oracle::until(Duration::from_secs(3), || oracle::marked_processes(&cell.marker).is_empty());
     demand(&mut problems, ended, || "I3: processes outlived their runtime".to_owned());
     let connection = opened!(&with_fault(cell, "ok"));
