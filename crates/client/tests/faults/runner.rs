@@ -42,6 +42,8 @@ struct Tally {
     duplicates: usize,
     wrong: usize,
     longest: Duration,
+    /// What cells measured, each at its slowest, in milliseconds.
+    measured: BTreeMap<String, u64>,
 }
 
 pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
@@ -137,7 +139,7 @@ fn run_cell(cell: &Cell, observe: bool) -> (Option<String>, Duration) {
     }
     let fine = child.wait().is_ok_and(|status| status.success());
     let text = reader.join().unwrap_or_default();
-    (Some(if fine || !text.is_empty() { text } else { "wrong: the cell's process died".to_owned() }), took)
+    (Some(if fine { text } else { format!("{text}\nwrong: the cell's process failed") }), took)
 }
 
 impl Tally {
@@ -155,12 +157,22 @@ impl Tally {
         self.wrong += usize::from(
             text.lines().any(|line| line.starts_with("wrong:") && !line.contains("I2:") && !line.contains("I3:")),
         );
+        for (what, millis) in text.lines().filter_map(measurement) {
+            let slowest = self.measured.entry(what.to_owned()).or_default();
+            *slowest = millis.max(*slowest);
+        }
         if !fine || observe {
             println!("test {} ... {}\n{}", cell.name(), if fine { "ok" } else { "FAILED" }, text.trim_end());
         } else {
             println!("test {} ... ok", cell.name());
         }
     }
+}
+
+/// Reads `measured: what: 123 ms`.
+fn measurement(line: &str) -> Option<(&str, u64)> {
+    let (what, millis) = line.strip_prefix("measured: ")?.strip_suffix(" ms")?.rsplit_once(": ")?;
+    Some((what, millis.parse().ok()?))
 }
 
 fn write_table(path: &std::path::Path, results: &BTreeMap<&str, Tally>, runs: usize) {
@@ -178,12 +190,18 @@ fn write_table(path: &std::path::Path, results: &BTreeMap<&str, Tally>, runs: us
         .collect();
     let failed: usize = results.values().map(|tally| tally.runs - tally.passed).sum();
     let total: usize = results.values().map(|tally| tally.runs).sum();
+    let mut notes = vec![format!(
+        "{total} runs: every case in every phase and era in which it means something, {runs} times each, each in a process of its own; delays divided by {}, S36 with 300,000 notifications and S44 with 64 MiB.",
+        crate::cell::SCALE
+    )];
+    let measured = results.values().flat_map(|tally| &tally.measured);
+    notes.extend(measured.map(|(what, millis)| format!("At its slowest, {what}: {millis} ms.")));
     let table = serde_json::json!({
         "title": "Faults of a stdio server",
         "columns": ["case", "what the server does", "runs", "hangs", "panics", "leaks", "wrong outcomes", "duplicated effects", "longest"],
         "rows": rows,
         "failed": failed,
-        "notes": [format!("{total} runs: every case in every phase and era in which it means something, {runs} times each, each in a process of its own; delays divided by {}.", crate::cell::SCALE)],
+        "notes": notes,
     });
     if let Some(folder) = path.parent() {
         let _ = std::fs::create_dir_all(folder);
