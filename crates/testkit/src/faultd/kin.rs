@@ -4,7 +4,7 @@
 use std::process::{Child, Command, Stdio, exit};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, getsid, setsid};
+use rustix::process::setsid;
 
 use super::server::{Server, stand_still};
 
@@ -64,10 +64,17 @@ fn start(command: &mut Command) -> Option<Child> {
     let apart = command.get_args().any(|argument| argument == "sleep-apart");
     let child = command.spawn().inspect_err(|error| eprintln!("faultd: kin: {error}")).ok()?;
     if apart {
-        let pid = Pid::from_child(&child);
-        wait_until(|| getsid(Some(pid)) == Ok(pid));
+        wait_until(|| session_of(child.id()) == Some(child.id()));
     }
     Some(child)
+}
+
+/// Read from `/proc`, because a session led from outside this process namespace has the number 0 here, which is no
+/// process and which the typed call cannot express.
+fn session_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    after_name.split(' ').nth(3)?.parse().ok()
 }
 
 fn bare(role: &str) -> Command {
