@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw};
+use crate::raw::{DecodeError, Raw, members};
 use crate::{Bounds, View};
 
 /// What a server offers. A method of a group that is absent is never asked for.
@@ -27,6 +27,10 @@ pub struct ServerCapabilities {
     pub completions: bool,
     /// It sends log messages.
     pub logging: bool,
+    /// A tool call can be made a task (2025-11-25; later that is an extension).
+    pub tasks: bool,
+    /// The extensions it declares, by their ids.
+    pub extensions: Vec<String>,
     /// The whole object as it came, extensions and experiments included.
     pub raw: Option<Raw>,
 }
@@ -36,6 +40,23 @@ pub struct ServerCapabilities {
 struct Group {
     list_changed: bool,
     subscribe: bool,
+}
+
+/// Whether there is a `requests.tools.call` (2025-11-25, basic/utilities/tasks). An odd shape is no offer.
+fn makes_tasks_of_calls(tasks: &RawValue) -> bool {
+    let tasks: serde_json::Value = serde_json::from_str(tasks.get()).unwrap_or_default();
+    tasks.pointer("/requests/tools/call").is_some_and(serde_json::Value::is_object)
+}
+
+fn names(object: &Raw, bounds: &Bounds) -> Result<Vec<String>, DecodeError> {
+    Ok(members(object, bounds)?.into_iter().map(|(name, _)| name.into_owned()).collect())
+}
+
+impl ServerCapabilities {
+    /// Whether it declares this extension.
+    pub fn has_extension(&self, id: &str) -> bool {
+        self.extensions.iter().any(|extension| extension == id)
+    }
 }
 
 impl View for ServerCapabilities {
@@ -50,8 +71,14 @@ impl View for ServerCapabilities {
             completions: Option<&'a RawValue>,
             #[serde(borrow)]
             logging: Option<&'a RawValue>,
+            #[serde(borrow)]
+            tasks: Option<&'a RawValue>,
+            #[serde(borrow)]
+            extensions: Option<&'a RawValue>,
         }
-        let Shape { tools, resources, prompts, completions, logging } = raw.decode(bounds)?;
+        let Shape { tools, resources, prompts, completions, logging, tasks, extensions } = raw.decode(bounds)?;
+        let extensions = extensions.map(|extensions| raw.part(extensions)).filter(Raw::is_object);
+        let extensions = extensions.map(|extensions| names(&extensions, bounds)).transpose()?.unwrap_or_default();
         let changes = |group: &Option<Group>| group.as_ref().is_some_and(|group| group.list_changed);
         Ok(Self {
             tools: tools.is_some(),
@@ -63,6 +90,8 @@ impl View for ServerCapabilities {
             prompts_list_changed: changes(&prompts),
             completions: completions.is_some(),
             logging: logging.is_some(),
+            tasks: tasks.is_some_and(makes_tasks_of_calls),
+            extensions,
             raw: Some(raw),
         })
     }
@@ -201,10 +230,12 @@ mod tests {
 
     #[test]
     fn capabilities_are_what_was_declared() {
-        let text = r#"{"tools":{},"resources":{"subscribe":true},"logging":{},"extensions":{"x/y":{}}}"#;
+        let tasks = r#"{"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}"#;
+        assert!(ServerCapabilities::view(Raw::parse(tasks).unwrap(), &Bounds::default()).unwrap().tasks);
+        let text = r#"{"tools":{},"resources":{"subscribe":true},"logging":{},"tasks":7,"extensions":{"x/y":{}}}"#;
         let found = ServerCapabilities::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap();
         assert!(found.tools && !found.tools_list_changed && found.resources_subscribe && found.logging);
-        assert!(!found.prompts && !found.completions);
+        assert!(!found.prompts && !found.completions && !found.tasks && found.has_extension("x/y"));
         assert_eq!(found.raw.unwrap().get(), text);
     }
 }

@@ -8,32 +8,51 @@
 #![warn(missing_docs)]
 
 mod bounds;
+mod cache;
+mod completion;
 mod content;
+mod elicit;
 mod envelope;
 mod era;
 mod error;
 mod id;
+mod input;
 mod listing;
+mod log;
 mod progress;
 mod prompt;
 mod raw;
 mod resource;
 mod revision;
+mod sampling;
 mod scan;
 mod straight;
+mod subscription;
+mod task;
 mod tool;
 
 pub use bounds::{Bounds, TooComplex};
+pub use cache::{CacheHint, CacheScope, LONGEST_KEPT};
+pub use completion::{Completion, MOST_COMPLETIONS, Reference};
 pub use content::{Content, ResourceContents};
+pub use elicit::{
+    Choice, ElicitAnswer, Elicitation, Field, FieldKind, FormRequest, MOST_FIELDS, MOST_OPTIONS, Number, Problem,
+    Reason, TextFormat, UrlRequest,
+};
 pub use envelope::{Envelope, Fault, ScanError, Span};
 pub use era::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities, UnsupportedRevision};
 pub use error::{RpcError, code};
 pub use id::Id;
+pub use input::{InputRequest, InputRequired, input_requests};
 pub use listing::{Page, View};
+pub use log::{LogLevel, LogMessage, UnknownLevel};
 pub use progress::Progress;
 pub use prompt::{PromptArgument, PromptDefinition, PromptMessage, PromptResult};
 pub use raw::{DecodeError, NotJson, Raw, members};
 pub use resource::{ReadResult, Resource, ResourceTemplate};
 pub use revision::{Era, Revision, UnknownRevision};
+pub use sampling::{Root, SamplingRequest};
 pub use scan::{Scanner, scan, split_batch};
-pub use tool::{ToolAnnotations, ToolDefinition, ToolResult};
+pub use subscription::{Acknowledged, Interest, subscription_id};
+pub use task::{Task, TaskStatus};
+pub use tool::{TaskSupport, ToolAnnotations, ToolDefinition, ToolResult};

@@ -21,8 +21,22 @@ pub struct ToolDefinition {
     pub output_schema: Option<Raw>,
     /// Hints; they grant nothing.
     pub annotations: ToolAnnotations,
+    /// Whether a call of it can be made a task (2025-11-25).
+    pub task_support: TaskSupport,
     /// The whole definition as it came.
     pub raw: Raw,
+}
+
+/// Whether a call of a tool can be made a task (2025-11-25; since then the server decides by itself).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TaskSupport {
+    /// It cannot; also what a tool that says nothing has.
+    #[default]
+    Forbidden,
+    /// It can.
+    Optional,
+    /// It must be: a plain call is refused.
+    Required,
 }
 
 /// What a server claims of a tool's behaviour, `None` where it claims nothing.
@@ -64,6 +78,8 @@ impl View for ToolDefinition {
             output_schema: Option<&'a RawValue>,
             #[serde(default)]
             annotations: Option<ToolAnnotations>,
+            #[serde(borrow, default)]
+            execution: Option<&'a RawValue>,
         }
         let shape: Shape = raw.decode(bounds)?;
         if shape.name.is_empty() {
@@ -76,8 +92,18 @@ impl View for ToolDefinition {
             input_schema: shape.input_schema.map(|schema| raw.part(schema)),
             output_schema: shape.output_schema.map(|schema| raw.part(schema)),
             annotations: shape.annotations.unwrap_or_default(),
+            task_support: shape.execution.map(task_support).unwrap_or_default(),
             raw,
         })
+    }
+}
+
+fn task_support(execution: &RawValue) -> TaskSupport {
+    let execution: serde_json::Value = serde_json::from_str(execution.get()).unwrap_or_default();
+    match execution.get("taskSupport").and_then(serde_json::Value::as_str) {
+        Some("optional") => TaskSupport::Optional,
+        Some("required") => TaskSupport::Required,
+        _ => TaskSupport::Forbidden,
     }
 }
 

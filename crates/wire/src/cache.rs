@@ -1,0 +1,70 @@
+//! How long a result may be kept, and by whom (2026-07-28, server/utilities/caching).
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Raw;
+
+/// The longest a result is kept, whatever its server says.
+pub const LONGEST_KEPT: Duration = Duration::from_secs(3600);
+
+/// What a server says about keeping a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheHint {
+    /// For how long it stays fresh; nothing when the server did not say.
+    pub ttl: Duration,
+    /// Who may see the kept copy.
+    pub scope: CacheScope,
+}
+
+/// Who may see a kept result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheScope {
+    /// Anybody who may use the server.
+    Public,
+    /// Only whoever it was given to. What says nothing is private.
+    Private,
+}
+
+impl CacheHint {
+    /// Reads the hint of a result. Odd values keep nothing: a hint never fails a result.
+    pub fn of(result: &Raw) -> Self {
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Shape<'a> {
+            #[serde(borrow)]
+            ttl_ms: Option<&'a RawValue>,
+            #[serde(borrow)]
+            cache_scope: Option<&'a RawValue>,
+        }
+        let shape: Shape = serde_json::from_slice(result.as_bytes()).unwrap_or_default();
+        let ttl = shape.ttl_ms.and_then(|ttl| serde_json::from_str::<f64>(ttl.get()).ok()).unwrap_or(0.0);
+        let ttl = Duration::try_from_secs_f64((ttl / 1000.0).clamp(0.0, LONGEST_KEPT.as_secs_f64()));
+        let public = shape.cache_scope.is_some_and(|scope| scope.get() == "\"public\"");
+        let scope = if public { CacheScope::Public } else { CacheScope::Private };
+        Self { ttl: ttl.unwrap_or_default(), scope }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_are_clamped_and_private_unless_said() {
+        for (text, millis, scope) in [
+            (r#"{"ttlMs":1500,"cacheScope":"public"}"#, 1500, CacheScope::Public),
+            (r#"{"ttlMs":1500}"#, 1500, CacheScope::Private),
+            (r#"{"ttlMs":-1,"cacheScope":"private"}"#, 0, CacheScope::Private),
+            (r#"{"ttlMs":1e18}"#, 3_600_000, CacheScope::Private),
+            (r#"{"ttlMs":"1","cacheScope":7}"#, 0, CacheScope::Private),
+            ("{}", 0, CacheScope::Private),
+            ("[]", 0, CacheScope::Private),
+        ] {
+            let hint = CacheHint::of(&Raw::parse(text).unwrap());
+            assert_eq!((hint.ttl, hint.scope), (Duration::from_millis(millis), scope), "{text}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Content for a form: checked value by value, with the server's defaults where nothing was said.
+
+use std::fmt;
+
+use super::{Choice, Field, FieldKind, FormRequest, Number, TextFormat};
+use crate::Bounds;
+use crate::raw::{Raw, members};
+
+/// What is wrong with one field of the content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The field's name; empty where the content as a whole is wrong.
+    pub field: String,
+    /// What is wrong.
+    pub reason: Reason,
+}
+
+/// Why a value does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// The content is not an object.
+    NotAnObject,
+    /// The form has no such field.
+    Unknown,
+    /// The form needs it.
+    Missing,
+    /// It is not a text.
+    NotText,
+    /// It is not a number.
+    NotNumber,
+    /// It is not a number without a fraction.
+    NotInteger,
+    /// It is neither true nor false.
+    NotBoolean,
+    /// It is not a list of texts.
+    NotList,
+    /// It has fewer characters than this.
+    TooShort(u64),
+    /// It has more characters than this.
+    TooLong(u64),
+    /// It does not look like this.
+    NotFormat(TextFormat),
+    /// It is less than this.
+    TooSmall(Number),
+    /// It is greater than this.
+    TooLarge(Number),
+    /// It is not among the options.
+    NotOffered(String),
+    /// It is chosen twice.
+    Twice(String),
+    /// Fewer are chosen than this.
+    TooFew(u64),
+    /// More are chosen than this.
+    TooMany(u64),
+}
+
+impl FormRequest {
+    /// Makes of an object what is sent: in the schema's order, omitted fields with their defaults, every value as it
+    /// was written. Everything that is wrong is told at once.
+    pub fn complete(&self, content: &Raw) -> Result<Raw, Vec<Problem>> {
+        let problem = |field: &str, reason| Problem { field: field.to_owned(), reason };
+        let given = members(content, &Bounds::default()).map_err(|_| vec![problem("", Reason::NotAnObject)])?;
+        let unknown = given.iter().filter(|(name, _)| self.field(name).is_none());
+        let mut problems: Vec<Problem> = unknown.map(|(name, _)| problem(name, Reason::Unknown)).collect();
+        let mut values: Vec<(&Field, &Raw)> = Vec::new();
+        for field in &self.fields {
+            let said = given.iter().find(|(name, _)| *name == field.name).map(|(_, value)| value);
+            match said.or(field.default.as_ref()) {
+                Some(value) => match field.check(value) {
+                    Ok(()) => values.push((field, value)),
+                    Err(reason) => problems.push(problem(&field.name, reason)),
+                },
+                None if field.required => problems.push(problem(&field.name, Reason::Missing)),
+                None => {}
+            }
+        }
+        if problems.is_empty() { Ok(object(values.into_iter())) } else { Err(problems) }
+    }
+}
+
+/// An object of values under the names of their fields.
+pub(super) fn object<'a>(values: impl Iterator<Item = (&'a Field, &'a Raw)>) -> Raw {
+    let member = |(field, value): (&Field, &Raw)| format!("{}:{}", quoted(&field.name), value.get());
+    let members: Vec<String> = values.map(member).collect();
+    Raw::built(format!("{{{}}}", members.join(",")))
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+impl Field {
+    /// Checks one JSON value against the field.
+    pub fn check(&self, value: &Raw) -> Result<(), Reason> {
+        match &self.kind {
+            FieldKind::Text { min_length, max_length, format } => {
+                check_text(value, *min_length, *max_length, format.as_ref())
+            }
+            FieldKind::Number { minimum, maximum } => {
+                within(&number(value).ok_or(Reason::NotNumber)?, minimum.as_ref(), maximum.as_ref())
+            }
+            FieldKind::Integer { minimum, maximum } => {
+                let number = number(value).filter(Number::is_integer).ok_or(Reason::NotInteger)?;
+                within(&number, minimum.as_ref(), maximum.as_ref())
+            }
+            FieldKind::Boolean if matches!(value.get().trim(), "true" | "false") => Ok(()),
+            FieldKind::Boolean => Err(Reason::NotBoolean),
+            FieldKind::Choice { options } => offered(options, &text(value).ok_or(Reason::NotText)?),
+            FieldKind::Choices { options, min, max } => check_choices(value, options, *min, *max),
+        }
+    }
+}
+
+fn text(value: &Raw) -> Option<String> {
+    serde_json::from_slice(value.as_bytes()).ok()
+}
+
+fn number(value: &Raw) -> Option<Number> {
+    Number::parse(value.get().trim())
+}
+
+fn check_text(value: &Raw, min: Option<u64>, max: Option<u64>, format: Option<&TextFormat>) -> Result<(), Reason> {
+    let text = text(value).ok_or(Reason::NotText)?;
+    // JSON Schema counts characters, not bytes.
+    let length = text.chars().count() as u64;
+    match (min, max, format) {
+        (Some(min), _, _) if length < min => Err(Reason::TooShort(min)),
+        (_, Some(max), _) if length > max => Err(Reason::TooLong(max)),
+        (_, _, Some(format)) if !format.fits(&text) => Err(Reason::NotFormat(format.clone())),
+        _ => Ok(()),
+    }
+}
+
+fn within(number: &Number, minimum: Option<&Number>, maximum: Option<&Number>) -> Result<(), Reason> {
+    match (minimum, maximum) {
+        (Some(least), _) if number < least => Err(Reason::TooSmall(least.clone())),
+        (_, Some(most)) if number > most => Err(Reason::TooLarge(most.clone())),
+        _ => Ok(()),
+    }
+}
+
+fn offered(options: &[Choice], value: &str) -> Result<(), Reason> {
+    let known = options.iter().any(|option| option.value == value);
+    known.then_some(()).ok_or_else(|| Reason::NotOffered(value.to_owned()))
+}
+
+fn check_choices(value: &Raw, options: &[Choice], min: Option<u64>, max: Option<u64>) -> Result<(), Reason> {
+    let chosen: Vec<String> = serde_json::from_slice(value.as_bytes()).map_err(|_| Reason::NotList)?;
+    for (at, value) in chosen.iter().enumerate() {
+        offered(options, value)?;
+        if chosen[..at].contains(value) {
+            return Err(Reason::Twice(value.clone()));
+        }
+    }
+    match (min, max, chosen.len() as u64) {
+        (Some(min), _, count) if count < min => Err(Reason::TooFew(min)),
+        (_, Some(max), count) if count > max => Err(Reason::TooMany(max)),
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnObject => f.write_str("is not a JSON object"),
+            Self::Unknown => f.write_str("is not a field of the form"),
+            Self::Missing => f.write_str("is needed"),
+            Self::NotText => f.write_str("must be a text"),
+            Self::NotNumber => f.write_str("must be a number"),
+            Self::NotInteger => f.write_str("must be a whole number"),
+            Self::NotBoolean => f.write_str("must be yes or no"),
+            Self::NotList => f.write_str("must be a list of options"),
+            Self::TooShort(1) => f.write_str("must not be empty"),
+            Self::TooShort(least) => write!(f, "must have at least {least} characters"),
+            Self::TooLong(most) => write!(f, "must have at most {most} characters"),
+            Self::NotFormat(format) => write!(f, "must be {format}"),
+            Self::TooSmall(least) => write!(f, "must be at least {least}"),
+            Self::TooLarge(most) => write!(f, "must be at most {most}"),
+            Self::NotOffered(value) => write!(f, "`{value}` is not among the options"),
+            Self::Twice(value) => write!(f, "`{value}` is chosen twice"),
+            Self::TooFew(least) => write!(f, "needs at least {least} of the options"),
+            Self::TooMany(most) => write!(f, "takes at most {most} of the options"),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field.as_str() {
+            "" => write!(f, "the content {}", self.reason),
+            field => write!(f, "`{field}` {}", self.reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::View as _;
+
+    const PROPERTIES: &str = r#"{
+        "name":{"type":"string","minLength":1,"maxLength":4},
+        "mail":{"type":"string","format":"email","default":"a@b.example"},
+        "age":{"type":"integer","minimum":0,"maximum":18446744073709551616,"default":30},
+        "score":{"type":"number","minimum":-0.5,"default":95.50},
+        "status":{"type":"string","enum":["active","inactive"],"default":"active"},
+        "tags":{"type":"array","minItems":1,"maxItems":2,"items":{"enum":["x","y","z"]}},
+        "verified":{"type":"boolean","default":true}}"#;
+
+    fn form(properties: &str, required: &str) -> FormRequest {
+        let text = format!(
+            r#"{{"message":"m","requestedSchema":{{"type":"object","properties":{properties},"required":[{required}]}}}}"#
+        );
+        FormRequest::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap()
+    }
+
+    fn complete(content: &str) -> Result<String, String> {
+        let content = Raw::parse(content.to_owned()).unwrap();
+        let completed = form(PROPERTIES, r#""name""#).complete(&content);
+        completed
+            .map(|raw| raw.get().to_owned())
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    }
+
+    const FILLED: &str = r#""mail":"a@b.example","age":30,"score":95.50,"status":"active","verified":true}"#;
+
+    #[test]
+    fn omitted_fields_take_their_defaults_in_the_order_of_the_schema() {
+        assert_eq!(complete(r#"{"name":"x"}"#).unwrap(), format!(r#"{{"name":"x",{FILLED}"#));
+        assert_eq!(
+            complete(r#"{"verified":false,"tags":["z","x"],"name":"\u0078","age":18446744073709551616}"#).unwrap(),
+            r#"{"name":"\u0078","mail":"a@b.example","age":18446744073709551616,"score":95.50,"status":"active","tags":["z","x"],"verified":false}"#
+        );
+        let defaults = form(PROPERTIES, "").defaults();
+        assert_eq!(defaults.get(), format!("{{{FILLED}"));
+        assert_eq!(form("{}", "").complete(&Raw::empty_object()).unwrap().get(), "{}");
+    }
+
+    #[test]
+    fn every_mistake_is_named() {
+        for (content, expected) in [
+            ("{}", "`name` is needed"),
+            (r#"{"name":""}"#, "`name` must not be empty"),
+            (r#"{"name":"üüüüü"}"#, "`name` must have at most 4 characters"),
+            (r#"{"name":7}"#, "`name` must be a text"),
+            (r#"{"name":null}"#, "`name` must be a text"),
+            (r#"{"name":"x","mail":"nobody"}"#, "`mail` must be a mail address"),
+            (r#"{"name":"x","age":-1}"#, "`age` must be at least 0"),
+            (r#"{"name":"x","age":18446744073709551617}"#, "`age` must be at most 18446744073709551616"),
+            (r#"{"name":"x","age":1.5}"#, "`age` must be a whole number"),
+            (r#"{"name":"x","age":"7"}"#, "`age` must be a whole number"),
+            (r#"{"name":"x","score":-0.50001}"#, "`score` must be at least -0.5"),
+            (r#"{"name":"x","score":"1"}"#, "`score` must be a number"),
+            (r#"{"name":"x","status":"gone"}"#, "`status` `gone` is not among the options"),
+            (r#"{"name":"x","tags":"x"}"#, "`tags` must be a list of options"),
+            (r#"{"name":"x","tags":[]}"#, "`tags` needs at least 1 of the options"),
+            (r#"{"name":"x","tags":["x","y","z"]}"#, "`tags` takes at most 2 of the options"),
+            (r#"{"name":"x","tags":["x","x"]}"#, "`tags` `x` is chosen twice"),
+            (r#"{"name":"x","tags":["x","w"]}"#, "`tags` `w` is not among the options"),
+            (r#"{"name":"x","verified":"true"}"#, "`verified` must be yes or no"),
+            (
+                r#"{"more":1,"verified":0}"#,
+                "`more` is not a field of the form; `name` is needed; `verified` must be yes or no",
+            ),
+            ("[]", "the content is not a JSON object"),
+            (r#"{"name":"x","name":"y"}"#, "the content is not a JSON object"),
+        ] {
+            assert_eq!(complete(content).unwrap_err(), expected, "{content}");
+        }
+    }
+
+    #[test]
+    fn names_are_quoted_as_json() {
+        let odd = form(r#"{"a\"\n\\":{"type":"boolean","default":true}}"#, "");
+        assert_eq!(odd.defaults().get(), r#"{"a\"\n\\":true}"#);
+    }
+}

@@ -1,0 +1,300 @@
+//! Reading the fields of a form from its schema.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::{Choice, Field, FieldKind, MOST_FIELDS, MOST_OPTIONS, Number, TextFormat, wrong};
+use crate::Bounds;
+use crate::raw::{DecodeError, Raw, members};
+
+/// The fields of a schema in its order.
+pub(super) fn read_fields(schema: &Raw, bounds: &Bounds) -> Result<Vec<Field>, DecodeError> {
+    #[derive(Deserialize)]
+    struct Shape<'a> {
+        #[serde(rename = "type", default)]
+        kind: Option<String>,
+        #[serde(borrow, default)]
+        properties: Option<&'a RawValue>,
+        #[serde(default)]
+        required: Option<Vec<String>>,
+    }
+    let shape: Shape = schema.decode(bounds)?;
+    if shape.kind.is_some_and(|kind| kind != "object") {
+        return Err(wrong("the requested schema is not an object's"));
+    }
+    let properties = match shape.properties {
+        Some(properties) => schema.part(properties),
+        None => Raw::empty_object(),
+    };
+    let properties = members(&properties, bounds)?;
+    if properties.len() > MOST_FIELDS {
+        return Err(wrong(format_args!("more than {MOST_FIELDS} fields")));
+    }
+    let required = shape.required.unwrap_or_default();
+    if let Some(name) = required.iter().find(|name| properties.iter().all(|(known, _)| known != *name)) {
+        return Err(wrong(format_args!("the required field `{name}` is not described")));
+    }
+    let is_required = |name: &str| required.iter().any(|needed| needed == name);
+    properties.iter().map(|(name, property)| read_field(name, property, is_required(name))).collect()
+}
+
+fn read_field(name: &str, property: &Raw, required: bool) -> Result<Field, DecodeError> {
+    // The whole request has been measured, so its parts need not be.
+    let field = serde_json::from_slice(property.as_bytes()).map_err(|error| error.to_string());
+    let field = field.and_then(|shape: Property| shape.into_field(name, required, property));
+    field.map_err(|reason| wrong(format_args!("the field `{name}` is not a flat primitive: {reason}")))
+}
+
+/// A property as its schema writes it. Keywords that are not here say nothing a person could be told, and the server
+/// has the last word.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Property<'a> {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(rename = "$ref")]
+    reference: Option<IgnoredAny>,
+    title: Option<String>,
+    description: Option<String>,
+    format: Option<String>,
+    min_length: Option<u64>,
+    max_length: Option<u64>,
+    min_items: Option<u64>,
+    max_items: Option<u64>,
+    #[serde(borrow)]
+    minimum: Option<&'a RawValue>,
+    #[serde(borrow)]
+    maximum: Option<&'a RawValue>,
+    #[serde(borrow)]
+    default: Option<&'a RawValue>,
+    #[serde(rename = "enum")]
+    values: Option<Vec<String>>,
+    /// Titles beside `enum`, as 2025-06-18 has them.
+    enum_names: Option<Vec<String>>,
+    one_of: Option<Vec<Titled>>,
+    any_of: Option<Vec<Titled>>,
+    items: Option<Items>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Items {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(rename = "enum")]
+    values: Option<Vec<String>>,
+    one_of: Option<Vec<Titled>>,
+    any_of: Option<Vec<Titled>>,
+}
+
+/// An option with a title of its own.
+#[derive(Deserialize)]
+struct Titled {
+    #[serde(rename = "const")]
+    value: String,
+    #[serde(default)]
+    title: Option<String>,
+}
+
+impl Property<'_> {
+    fn into_field(mut self, name: &str, required: bool, whole: &Raw) -> Result<Field, String> {
+        if self.reference.is_some() {
+            return Err("it refers elsewhere".to_owned());
+        }
+        let (title, description) = (self.title.take(), self.description.take());
+        let default = self.default.map(|value| whole.part(value));
+        let kind = self.into_kind()?;
+        let mut field = Field { name: name.to_owned(), title, description, required, kind, default: None };
+        field.default = default.filter(|value| field.check(value).is_ok());
+        Ok(field)
+    }
+
+    fn into_kind(mut self) -> Result<FieldKind, String> {
+        let titled = self.one_of.take().or(self.any_of.take());
+        let chosen = self.values.is_some() || titled.is_some();
+        match self.kind.as_deref() {
+            Some("string") | None if chosen => {
+                Ok(FieldKind::Choice { options: options(self.values, self.enum_names, titled)? })
+            }
+            _ if chosen => Err("it offers other than texts".to_owned()),
+            Some("string") => Ok(FieldKind::Text {
+                min_length: self.min_length,
+                max_length: self.max_length,
+                format: self.format.map(TextFormat::read),
+            }),
+            Some("number") => Ok(FieldKind::Number { minimum: bound(self.minimum)?, maximum: bound(self.maximum)? }),
+            Some("integer") => Ok(FieldKind::Integer { minimum: bound(self.minimum)?, maximum: bound(self.maximum)? }),
+            Some("boolean") => Ok(FieldKind::Boolean),
+            Some("array") => self.into_choices(),
+            Some(kind) => Err(format!("its type is `{kind}`")),
+            None => Err("it has no type".to_owned()),
+        }
+    }
+
+    fn into_choices(self) -> Result<FieldKind, String> {
+        let items = self.items.filter(|items| items.kind.as_deref().is_none_or(|kind| kind == "string"));
+        let items = items.ok_or("an array must offer texts to choose from")?;
+        let options = options(items.values, None, items.one_of.or(items.any_of))?;
+        Ok(FieldKind::Choices { options, min: self.min_items, max: self.max_items })
+    }
+}
+
+fn options(
+    values: Option<Vec<String>>,
+    names: Option<Vec<String>>,
+    titled: Option<Vec<Titled>>,
+) -> Result<Vec<Choice>, String> {
+    let mut names = names.unwrap_or_default().into_iter();
+    let options: Vec<Choice> = match (values, titled) {
+        (_, Some(titled)) => titled.into_iter().map(|Titled { value, title }| Choice { value, title }).collect(),
+        (Some(values), None) => values.into_iter().map(|value| Choice { value, title: names.next() }).collect(),
+        (None, None) => Vec::new(),
+    };
+    match options.len() {
+        0 => Err("it offers nothing to choose from".to_owned()),
+        count if count > MOST_OPTIONS => Err(format!("it offers more than {MOST_OPTIONS} options")),
+        _ => Ok(options),
+    }
+}
+
+fn bound(value: Option<&RawValue>) -> Result<Option<Number>, String> {
+    let read = |value: &RawValue| Number::parse(value.get()).ok_or("a bound is not a number");
+    value.map(read).transpose().map_err(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(properties: &str) -> Result<Vec<Field>, String> {
+        let schema = format!(r#"{{"type":"object","properties":{properties},"required":[]}}"#);
+        read_fields(&Raw::parse(schema).unwrap(), &Bounds::default()).map_err(|error| error.to_string())
+    }
+
+    #[track_caller]
+    fn check(property: &str, expected: FieldKind) {
+        let fields = read(&format!(r#"{{"x":{property}}}"#)).unwrap();
+        assert_eq!(fields[0].kind, expected, "{property}");
+    }
+
+    fn choices(options: &[(&str, Option<&str>)]) -> Vec<Choice> {
+        let choice = |(value, title): &(&str, Option<&str>)| Choice {
+            value: (*value).to_owned(),
+            title: title.map(str::to_owned),
+        };
+        options.iter().map(choice).collect()
+    }
+
+    #[test]
+    fn every_kind_of_the_protocol_is_read() {
+        check(
+            r#"{"type":"string","minLength":1,"maxLength":9,"format":"email"}"#,
+            FieldKind::Text { min_length: Some(1), max_length: Some(9), format: Some(TextFormat::Email) },
+        );
+        check(
+            r#"{"type":"number","minimum":-1.5}"#,
+            FieldKind::Number { minimum: Number::parse("-1.5"), maximum: None },
+        );
+        check(
+            r#"{"type":"integer","maximum":18446744073709551616}"#,
+            FieldKind::Integer { minimum: None, maximum: Number::parse("18446744073709551616") },
+        );
+        check(r#"{"type":"boolean","x-unknown":{"a":1}}"#, FieldKind::Boolean);
+        let plain = choices(&[("a", None), ("b", None)]);
+        let titled = choices(&[("a", Some("A")), ("b", None)]);
+        check(r#"{"type":"string","enum":["a","b"]}"#, FieldKind::Choice { options: plain.clone() });
+        check(r#"{"enum":["a","b"],"enumNames":["A"]}"#, FieldKind::Choice { options: titled.clone() });
+        check(
+            r#"{"type":"string","oneOf":[{"const":"a","title":"A"},{"const":"b"}]}"#,
+            FieldKind::Choice { options: titled.clone() },
+        );
+        check(
+            r#"{"type":"array","minItems":1,"maxItems":2,"items":{"type":"string","enum":["a","b"]}}"#,
+            FieldKind::Choices { options: plain, min: Some(1), max: Some(2) },
+        );
+        check(
+            r#"{"type":"array","items":{"anyOf":[{"const":"a","title":"A"},{"const":"b"}]}}"#,
+            FieldKind::Choices { options: titled, min: None, max: None },
+        );
+    }
+
+    #[test]
+    fn order_titles_and_need_are_kept() {
+        let schema = r#"{"properties":{"z":{"type":"boolean","title":"Z?","description":"d"},"a":{"type":"string"}},
+            "required":["a"]}"#;
+        let fields = read_fields(&Raw::parse(schema).unwrap(), &Bounds::default()).unwrap();
+        let shown: Vec<_> =
+            fields.iter().map(|field| (field.name.as_str(), field.display_name(), field.required)).collect();
+        assert_eq!(shown, [("z", "Z?", false), ("a", "a", true)]);
+        assert_eq!(fields[0].description.as_deref(), Some("d"));
+    }
+
+    #[test]
+    fn a_default_that_does_not_fit_is_none() {
+        for (property, default) in [
+            (r#"{"type":"string","default":"a"}"#, Some(r#""a""#)),
+            (r#"{"type":"string","default":null}"#, None),
+            (r#"{"type":"string","default":7}"#, None),
+            (r#"{"type":"string","format":"email","default":""}"#, None),
+            (r#"{"type":"integer","default":12345678901234567890123}"#, Some("12345678901234567890123")),
+            (r#"{"type":"integer","default":1.5}"#, None),
+            (r#"{"type":"boolean","default":false}"#, Some("false")),
+            (r#"{"type":"string","enum":["a"],"default":"a"}"#, Some(r#""a""#)),
+            (r#"{"type":"string","enum":["a"],"default":"b"}"#, None),
+            (r#"{"type":"array","items":{"enum":["a","b"]},"default":["b", "a"]}"#, Some(r#"["b", "a"]"#)),
+        ] {
+            let fields = read(&format!(r#"{{"x":{property}}}"#)).unwrap();
+            assert_eq!(fields[0].default.as_ref().map(Raw::get), default, "{property}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_flat_refuses_the_request_with_a_reason() {
+        for (property, reason) in [
+            (r#"{"type":"object","properties":{}}"#, "its type is `object`"),
+            (r##"{"$ref":"#/$defs/x"}"##, "it refers elsewhere"),
+            (r#"{}"#, "it has no type"),
+            (r#"{"type":"null"}"#, "its type is `null`"),
+            (r#"{"type":["string","null"]}"#, "expected a string"),
+            (r#"{"anyOf":[{"type":"string"},{"type":"null"}]}"#, "missing field `const`"),
+            (r#"{"type":"array","items":{"type":"string"}}"#, "it offers nothing to choose from"),
+            (r#"{"type":"array","items":{"type":"object"}}"#, "an array must offer texts"),
+            (r#"{"type":"array"}"#, "an array must offer texts"),
+            (r#"{"type":"string","enum":[]}"#, "it offers nothing to choose from"),
+            (r#"{"type":"integer","enum":["1"]}"#, "it offers other than texts"),
+            (r#"{"enum":[1,2]}"#, "expected a string"),
+            (r#"{"type":"number","minimum":"1"}"#, "a bound is not a number"),
+            (r#"{"type":"string","minLength":-1}"#, "invalid value"),
+            ("true", "invalid type"),
+        ] {
+            let error = read(&format!(r#"{{"ok":{{"type":"boolean"}},"x":{property}}}"#)).unwrap_err();
+            assert!(error.contains("`x`") && error.contains(reason), "{property}: {error}");
+        }
+        for (schema, reason) in [
+            (r#"{"type":"array"}"#, "not an object's"),
+            (r#"{"properties":{},"required":["x"]}"#, "`x` is not described"),
+            (r#"{"properties":{"x":{"type":"boolean"},"x":{"type":"string"}}}"#, "twice"),
+            ("7", "invalid type"),
+        ] {
+            let error = read_fields(&Raw::parse(schema).unwrap(), &Bounds::default()).unwrap_err().to_string();
+            assert!(error.contains(reason), "{schema}: {error}");
+        }
+    }
+
+    #[test]
+    fn fields_and_options_are_bounded() {
+        let fields = |count: usize| {
+            let list: Vec<_> = (0..count).map(|n| format!(r#""f{n}":{{"type":"boolean"}}"#)).collect();
+            read(&format!("{{{}}}", list.join(",")))
+        };
+        assert_eq!(fields(MOST_FIELDS).unwrap().len(), MOST_FIELDS);
+        assert!(fields(MOST_FIELDS + 1).unwrap_err().contains("more than 64 fields"));
+        let options = |count: usize| {
+            let list: Vec<_> = (0..count).map(|n| format!(r#""{n}""#)).collect();
+            read(&format!(r#"{{"x":{{"enum":[{}]}}}}"#, list.join(",")))
+        };
+        assert!(options(MOST_OPTIONS).is_ok());
+        assert!(options(MOST_OPTIONS + 1).unwrap_err().contains("more than 256 options"));
+    }
+}

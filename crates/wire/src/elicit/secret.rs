@@ -1,0 +1,264 @@
+//! Whether a field asks for a secret, whatever letters it is spelt with.
+
+use super::{Field, FieldKind, TextFormat};
+
+/// Spelt anywhere in a text, also across spaces and punctuation.
+const PHRASES: [&str; 42] = [
+    "password",
+    "passwort",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "kennwort",
+    "zugangsdaten",
+    "motdepasse",
+    "contrasena",
+    "contrasenya",
+    "wachtwoord",
+    "пароль",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
+    "apikey",
+    "privatekey",
+    "secretkey",
+    "accesskey",
+    "sshkey",
+    "encryptionkey",
+    "signingkey",
+    "accesstoken",
+    "authtoken",
+    "bearertoken",
+    "refreshtoken",
+    "sessiontoken",
+    "apitoken",
+    "clientsecret",
+    "credential",
+    "cardnumber",
+    "creditcard",
+    "debitcard",
+    "securitycode",
+    "seedphrase",
+    "recoveryphrase",
+    "recoverycode",
+    "verificationcode",
+    "onetimecode",
+    "onetimepass",
+    "socialsecuritynumber",
+];
+/// Words of their own; the first means a secret only as a text.
+const WORDS: [&str; 11] = ["token", "pwd", "passw", "secret", "senha", "cvv", "cvc", "cvv2", "otp", "totp", "ssn"];
+
+/// Only what is typed freely can give a secret away.
+pub(super) fn is_asked_by(field: &Field) -> bool {
+    let format = match &field.kind {
+        FieldKind::Text { format, .. } => format.as_ref(),
+        FieldKind::Number { .. } | FieldKind::Integer { .. } => None,
+        FieldKind::Boolean | FieldKind::Choice { .. } | FieldKind::Choices { .. } => return false,
+    };
+    let format = match format {
+        Some(TextFormat::Other(name)) => Some(name.as_str()),
+        _ => None,
+    };
+    let texts = [Some(field.name.as_str()), field.title.as_deref(), field.description.as_deref(), format];
+    // A number called a token is a count of them.
+    let words = if matches!(field.kind, FieldKind::Text { .. }) { &WORDS[..] } else { &WORDS[1..] };
+    texts.into_iter().flatten().any(|text| names_a_secret(text, words))
+}
+
+fn names_a_secret(text: &str, wanted: &[&str]) -> bool {
+    let text = seen(text);
+    let letters: String = skeleton(&text).filter(|letter| letter.is_alphanumeric()).collect();
+    let spells = |phrase: &&str| {
+        let phrase: String = skeleton(phrase).collect();
+        letters.contains(&phrase)
+    };
+    letters == "pin" || PHRASES.iter().any(spells) || has_word(&text, wanted)
+}
+
+/// Whether one of the words stands alone, with signs read as what they are or as the letters they resemble.
+fn has_word(text: &str, wanted: &[&str]) -> bool {
+    let wanted: Vec<String> = wanted.iter().map(|word| skeleton(word).collect()).collect();
+    let is_sign = |letter: char| !letter.is_alphanumeric();
+    let plain =
+        text.split(is_sign).map(|word| skeleton(word.trim_end_matches(|end: char| end.is_ascii_digit())).collect());
+    let resembled: String = skeleton(text).collect();
+    let mut words = plain.chain(resembled.split(is_sign).map(str::to_owned));
+    words.any(|word: String| wanted.contains(&word))
+}
+
+/// What can be seen of a text, with a space within `camelCase`.
+fn seen(text: &str) -> String {
+    let mut seen = String::with_capacity(text.len());
+    let mut after_lower = false;
+    for letter in text.chars().filter(|letter| !is_invisible(*letter)) {
+        if letter.is_uppercase() && after_lower {
+            seen.push(' ');
+        }
+        after_lower = letter.is_lowercase();
+        seen.push(letter);
+    }
+    seen
+}
+
+/// A text in lower-case letters that look alike.
+fn skeleton(text: &str) -> impl Iterator<Item = char> {
+    // Lower-casing may bring marks of its own.
+    text.chars().flat_map(char::to_lowercase).filter(|letter| !is_invisible(*letter)).map(look_alike)
+}
+
+/// Combining marks, joiners and other characters without a width of their own.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter,
+        '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{20d0}'..='\u{20f0}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The plain letter that another looks like.
+fn look_alike(letter: char) -> char {
+    let plain = |base: u8, offset: u32| char::from(base + u8::try_from(offset % 26).unwrap_or_default());
+    match letter {
+        'a'..='k' | 'm'..='z' => letter,
+        // Full-width letters and digits.
+        '\u{ff41}'..='\u{ff5a}' => plain(b'a', u32::from(letter) - 0xff41),
+        // Mathematical letters come in alphabets of 26, of which lower-casing changes none.
+        '\u{1d400}'..='\u{1d6a3}' => plain(b'a', u32::from(letter) - 0x1d400),
+        // Circled and parenthesised letters.
+        '\u{24d0}'..='\u{24e9}' => plain(b'a', u32::from(letter) - 0x24d0),
+        '\u{249c}'..='\u{24b5}' => plain(b'a', u32::from(letter) - 0x249c),
+        _ => LOOK_ALIKES.iter().find(|(_, others)| others.contains(letter)).map_or(letter, |(plain, _)| *plain),
+    }
+}
+
+/// Cyrillic, Greek, Armenian, small capitals, accents, and the digits and signs that stand in for letters.
+const LOOK_ALIKES: [(char, &str); 23] = [
+    ('a', "аαáàâäãåāăą@4ɑᴀª"),
+    ('b', "ьвβʙƅ8"),
+    ('c', "сϲçćčᴄ¢ⅽ"),
+    ('d', "ԁđďᴅⅾ"),
+    ('e', "еєéèêëēėęěᴇ3ҽ€"),
+    ('g', "ɡġğց9"),
+    ('h', "һհʜн"),
+    ('i', "lіιíìîïīıɪ1|!ⅰľĺłӏⅼ"),
+    ('j', "јʝ"),
+    ('k', "кκᴋķ"),
+    ('m', "мᴍⅿ"),
+    ('n', "ոñńňηɴп"),
+    ('o', "оοσóòôöõøōᴏ0օ○"),
+    ('p', "рρᴘþ"),
+    ('q', "ԛզ"),
+    ('r', "гŕřʀ"),
+    ('s', "ѕšśşꜱ5$ʂ"),
+    ('t', "тτţťᴛ7†"),
+    ('u', "υսúùûüūᴜц"),
+    ('v', "νѵᴠⅴ"),
+    ('w', "ѡωԝᴡшщ"),
+    ('x', "хχ×ⅹ"),
+    ('y', "уγýÿʏү"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Raw;
+
+    fn field(name: &str, kind: FieldKind) -> Field {
+        Field { name: name.to_owned(), title: None, description: None, required: false, kind, default: None }
+    }
+
+    fn text() -> FieldKind {
+        FieldKind::Text { min_length: None, max_length: None, format: None }
+    }
+
+    #[test]
+    fn secrets_are_known_in_any_spelling() {
+        for name in [
+            "password",
+            "db_password",
+            "userPassword",
+            "PASSWORD",
+            "VPN p\u{430}ssword",
+            "p\u{430}\u{455}\u{455}w\u{43e}rd",
+            "p a s s w o r d",
+            "pass-word",
+            "pa\u{200b}ssword",
+            "passwo\u{301}rd",
+            "P4$$w0rd",
+            "ｐａｓｓｗｏｒｄ",
+            "𝐩𝐚𝐬𝐬𝐰𝐨𝐫𝐝",
+            "𝓟𝓪𝓼𝓼𝔀𝓸𝓻𝓭",
+            "ⓟⓐⓢⓢⓦⓞⓡⓓ",
+            "passphrase",
+            "token",
+            "apiToken",
+            "GitHub token",
+            "your token!",
+            "token2",
+            "$ecret",
+            "s3cret",
+            "t\u{43e}ken",
+            "API key",
+            "api_key",
+            "APIKEY",
+            "AP\u{406} k\u{435}y",
+            "Card number",
+            "credit-card",
+            "CVV",
+            "one-time code",
+            "otp",
+            "PIN",
+            "client secret",
+            "Seed phrase",
+            "Пароль",
+            "contraseña",
+            "密码",
+            "c1ient_secret",
+        ] {
+            assert!(is_asked_by(&field(name, text())), "{name}");
+        }
+    }
+
+    #[test]
+    fn ordinary_fields_are_left_alone() {
+        for name in [
+            "name",
+            "email",
+            "user_name",
+            "passenger",
+            "compass",
+            "tokenizer",
+            "max_tokens",
+            "keyboard",
+            "key",
+            "card",
+            "secretary",
+            "pinned",
+            "shipping",
+            "passport country",
+            "monkey",
+            "code",
+            "description",
+            "Ort",
+            "город",
+        ] {
+            assert!(!is_asked_by(&field(name, text())), "{name}");
+        }
+        let count = FieldKind::Integer { minimum: None, maximum: None };
+        assert!(!is_asked_by(&field("token limit", count.clone())));
+        assert!(is_asked_by(&field("card number", count)));
+        assert!(!is_asked_by(&field("remember the password?", FieldKind::Boolean)));
+    }
+
+    #[test]
+    fn every_text_of_a_field_is_read() {
+        let plain = field("value", text());
+        assert!(!is_asked_by(&plain));
+        assert!(is_asked_by(&Field { title: Some("Password".to_owned()), ..plain.clone() }));
+        assert!(is_asked_by(&Field { description: Some("your API key, please".to_owned()), ..plain.clone() }));
+        assert!(!is_asked_by(&Field { default: Raw::of("password").ok(), ..plain.clone() }));
+        let format = Some(TextFormat::Other("password".to_owned()));
+        assert!(is_asked_by(&Field { kind: FieldKind::Text { min_length: None, max_length: None, format }, ..plain }));
+    }
+}

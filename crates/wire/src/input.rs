@@ -1,0 +1,96 @@
+//! What a server wants before it answers: a round of a multi-round-trip request (2026-07-28, basic/patterns/mrtr).
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::raw::{DecodeError, Raw, members};
+use crate::{Bounds, View};
+
+/// A result that is not the end of it.
+#[derive(Debug, Clone)]
+pub struct InputRequired {
+    /// What it asks, each under the key the answer goes back under; in the server's order.
+    pub requests: Vec<InputRequest>,
+    /// What goes back byte for byte with the answers, a JSON string never looked into.
+    pub state: Option<Raw>,
+}
+
+/// One thing a server asks.
+#[derive(Debug, Clone)]
+pub struct InputRequest {
+    /// The key, as a JSON string with its quotes.
+    pub key: Raw,
+    /// What kind of question.
+    pub method: String,
+    /// The question, where it has any parameters.
+    pub params: Option<Raw>,
+}
+
+impl View for InputRequired {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shape<'a> {
+            #[serde(borrow, default)]
+            input_requests: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            request_state: Option<&'a RawValue>,
+        }
+        let shape: Shape = raw.decode(bounds)?;
+        let requests = shape.input_requests.map(|list| input_requests(&raw.part(list), bounds)).transpose()?;
+        let state = shape.request_state.map(|state| raw.part(state));
+        let wrong = |what: &str| DecodeError::Shape(serde::de::Error::custom(what));
+        if state.as_ref().is_some_and(|state| state.as_bytes().first() != Some(&b'"')) {
+            return Err(wrong("`requestState` is no string"));
+        }
+        if requests.is_none() && state.is_none() {
+            return Err(wrong("input required, but neither `inputRequests` nor `requestState`"));
+        }
+        Ok(Self { requests: requests.unwrap_or_default(), state })
+    }
+}
+
+/// Reads a map of questions, also as a task has it.
+pub fn input_requests(raw: &Raw, bounds: &Bounds) -> Result<Vec<InputRequest>, DecodeError> {
+    #[derive(Deserialize)]
+    struct Shape<'a> {
+        method: String,
+        #[serde(borrow, default)]
+        params: Option<&'a RawValue>,
+    }
+    let list = members(raw, bounds)?.into_iter().map(|(key, value)| {
+        let shape: Shape = value.decode(bounds)?;
+        let params = shape.params.map(|params| value.part(params));
+        let key = Raw::of(key.as_ref()).map_err(|_| DecodeError::Shape(serde::de::Error::custom("an odd key")))?;
+        Ok(InputRequest { key, method: shape.method, params })
+    });
+    list.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(text: &str) -> Result<InputRequired, DecodeError> {
+        InputRequired::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default())
+    }
+
+    #[test]
+    fn the_state_is_kept_byte_for_byte() {
+        let found =
+            view(r#"{"requestState":"a\u0062\/\"\\ é","inputRequests":{"k\"1":{"method":"roots/list"}}}"#).unwrap();
+        assert_eq!(found.state.unwrap().get(), r#""a\u0062\/\"\\ é""#);
+        assert_eq!(found.requests[0].key.get(), r#""k\"1""#);
+        assert_eq!(found.requests[0].method, "roots/list");
+        assert!(found.requests[0].params.is_none());
+    }
+
+    #[test]
+    fn one_of_the_two_must_be_there() {
+        assert!(view("{}").is_err());
+        assert!(view(r#"{"requestState":7}"#).is_err());
+        assert!(view(r#"{"inputRequests":[]}"#).is_err());
+        assert!(view(r#"{"inputRequests":{"a":1}}"#).is_err());
+        assert!(view(r#"{"requestState":""}"#).unwrap().requests.is_empty());
+    }
+}

@@ -1,0 +1,105 @@
+//! What a server logs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::raw::{DecodeError, Raw};
+use crate::{Bounds, View};
+
+/// How grave a log message is, in the order of RFC 5424.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the words are RFC 5424's")]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl LogLevel {
+    /// All of them, the mildest first.
+    pub const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A word that is no log level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownLevel;
+
+impl fmt::Display for UnknownLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown log level; known are debug, info, notice, warning, error, critical, alert, emergency")
+    }
+}
+
+impl std::error::Error for UnknownLevel {}
+
+impl FromStr for LogLevel {
+    type Err = UnknownLevel;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLevel> {
+        Self::ALL.into_iter().find(|level| level.as_str() == text).ok_or(UnknownLevel)
+    }
+}
+
+/// A `notifications/message`. Untrusted, and it may hold secrets.
+#[derive(Debug, Clone)]
+pub struct LogMessage {
+    /// How grave it is.
+    pub level: LogLevel,
+    /// Which part of the server speaks.
+    pub logger: Option<String>,
+    /// What it says: any JSON.
+    pub data: Raw,
+}
+
+impl View for LogMessage {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        struct Shape<'a> {
+            level: LogLevel,
+            #[serde(default)]
+            logger: Option<String>,
+            #[serde(borrow)]
+            data: &'a RawValue,
+        }
+        let shape: Shape = raw.decode(bounds)?;
+        Ok(Self { level: shape.level, logger: shape.logger, data: raw.part(shape.data) })
+    }
+}

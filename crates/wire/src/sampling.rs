@@ -1,0 +1,73 @@
+//! A server that wants to use the host's model, and the directories it may ask for.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::raw::{DecodeError, Raw};
+use crate::{Bounds, View};
+
+/// A `sampling/createMessage`. Everything in it is the server's, and untrusted.
+#[derive(Debug, Clone)]
+pub struct SamplingRequest {
+    /// The conversation so far: an array, raw.
+    pub messages: Raw,
+    /// What the model is to be told first.
+    pub system_prompt: Option<String>,
+    /// The most that may be generated; to be respected.
+    pub max_tokens: u64,
+    /// Tools the model may use, an array; only where that was declared.
+    pub tools: Option<Raw>,
+    /// The whole request as it came: preferences, stop sequences, temperature, tool choice.
+    pub raw: Raw,
+}
+
+impl View for SamplingRequest {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shape<'a> {
+            #[serde(borrow)]
+            messages: &'a RawValue,
+            #[serde(default)]
+            system_prompt: Option<String>,
+            max_tokens: u64,
+            #[serde(borrow, default)]
+            tools: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            tool_choice: Option<&'a RawValue>,
+        }
+        let shape: Shape = raw.decode(bounds)?;
+        if !shape.messages.get().starts_with('[') {
+            return Err(DecodeError::Shape(serde::de::Error::custom("`messages` is no array")));
+        }
+        // A choice among no tools is still a use of tools.
+        let tools = shape.tools.or(shape.tool_choice).map(|tools| raw.part(tools));
+        let messages = raw.part(shape.messages);
+        Ok(Self { messages, system_prompt: shape.system_prompt, max_tokens: shape.max_tokens, tools, raw })
+    }
+}
+
+/// A directory a server may work in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Root {
+    /// A `file://` URI.
+    pub uri: String,
+    /// What to call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_must_be_there_is_asked_for() {
+        let view = |text: &str| SamplingRequest::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default());
+        let found = view(r#"{"messages":[],"maxTokens":7,"toolChoice":{"mode":"none"}}"#).unwrap();
+        assert_eq!((found.max_tokens, found.tools.is_some()), (7, true));
+        assert!(view(r#"{"messages":{},"maxTokens":7}"#).is_err());
+        assert!(view(r#"{"messages":[]}"#).is_err());
+        assert!(view(r#"{"messages":[],"maxTokens":-1}"#).is_err());
+    }
+}

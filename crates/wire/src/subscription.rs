@@ -1,0 +1,117 @@
+//! What can be watched on a server, and what it says of it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::raw::{DecodeError, Raw};
+use crate::{Bounds, View};
+
+/// What somebody wants to hear of; also what a server agreed to tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Interest {
+    /// Changes of the list of tools.
+    #[serde(rename = "toolsListChanged", skip_serializing_if = "is_false")]
+    pub tools: bool,
+    /// Changes of the list of prompts.
+    #[serde(rename = "promptsListChanged", skip_serializing_if = "is_false")]
+    pub prompts: bool,
+    /// Changes of the list of resources.
+    #[serde(rename = "resourcesListChanged", skip_serializing_if = "is_false")]
+    pub resources: bool,
+    /// Changes of these resources.
+    #[serde(rename = "resourceSubscriptions", skip_serializing_if = "Vec::is_empty")]
+    pub uris: Vec<String>,
+    /// News of these tasks.
+    #[serde(rename = "taskIds", skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Interest {
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What is in this and not in the other.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        let rest = |wanted: &[String], had: &[String]| {
+            wanted.iter().filter(|one| !had.contains(one)).cloned().collect::<Vec<_>>()
+        };
+        Self {
+            tools: self.tools && !other.tools,
+            prompts: self.prompts && !other.prompts,
+            resources: self.resources && !other.resources,
+            uris: rest(&self.uris, &other.uris),
+            tasks: rest(&self.tasks, &other.tasks),
+        }
+    }
+}
+
+/// A `notifications/subscriptions/acknowledged`: what the server will tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acknowledged(pub Interest);
+
+impl View for Acknowledged {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Shape {
+            notifications: Interest,
+        }
+        let Shape { notifications } = raw.decode(bounds)?;
+        Ok(Self(notifications))
+    }
+}
+
+/// The `_meta["io.modelcontextprotocol/subscriptionId"]` of a notification, raw: number or string as the request had it.
+pub fn subscription_id(params: &Raw) -> Option<Raw> {
+    #[derive(Deserialize)]
+    struct Meta<'a> {
+        #[serde(rename = "io.modelcontextprotocol/subscriptionId", borrow, default)]
+        id: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Shape<'a> {
+        #[serde(rename = "_meta", borrow, default)]
+        meta: Option<Meta<'a>>,
+    }
+    let shape: Shape = serde_json::from_slice(params.as_bytes()).ok()?;
+    shape.meta?.id.map(|id| params.part(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_wanted_is_written() {
+        let interest = Interest { tools: true, uris: vec!["a:b".to_owned()], ..Interest::default() };
+        let text = Raw::of(&interest).unwrap();
+        assert_eq!(text.get(), r#"{"toolsListChanged":true,"resourceSubscriptions":["a:b"]}"#);
+        assert_eq!(Raw::of(&Interest::default()).unwrap().get(), "{}");
+        let honoured = Interest { tools: true, ..Interest::default() };
+        assert_eq!(interest.without(&honoured).uris, ["a:b"]);
+        assert!(interest.without(&interest).is_empty());
+    }
+
+    #[test]
+    fn the_id_of_a_subscription_keeps_its_type() {
+        for (text, id) in [
+            (r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#, Some("7")),
+            (r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":"7"}}"#, Some("\"7\"")),
+            (r#"{"_meta":{}}"#, None),
+            ("{}", None),
+            ("[]", None),
+        ] {
+            let found = subscription_id(&Raw::parse(text).unwrap());
+            assert_eq!(found.as_ref().map(Raw::get), id, "{text}");
+        }
+    }
+}

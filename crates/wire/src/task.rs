@@ -1,0 +1,146 @@
+//! Work that outlives its request: the tasks extension (2026-07-28) and the tasks of 2025-11-25, read into one type.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::input::{InputRequest, input_requests};
+use crate::raw::{DecodeError, Raw};
+use crate::{Bounds, RpcError, View};
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// It goes on.
+    Working,
+    /// It waits for answers.
+    InputRequired,
+    /// It has a result.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl TaskStatus {
+    /// Whether nothing will change any more.
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+impl fmt::Display for TaskStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Working => "working",
+            Self::InputRequired => "input required",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        })
+    }
+}
+
+/// A task as its server describes it at one moment.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// What it is asked after by.
+    pub id: String,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// What it is doing: untrusted text.
+    pub message: Option<String>,
+    /// How long the server keeps it; `None` where it does not say or keeps it for good.
+    pub ttl: Option<Duration>,
+    /// How long to wait before asking again.
+    pub poll: Option<Duration>,
+    /// What it asks, when it waits for answers (2026-07-28).
+    pub requests: Vec<InputRequest>,
+    /// What came of it, where the description says (2026-07-28).
+    pub result: Option<Raw>,
+    /// Why it failed, where the description says (2026-07-28).
+    pub error: Option<RpcError>,
+    /// The whole description as it came.
+    pub raw: Raw,
+}
+
+impl View for Task {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shape<'a> {
+            /// What creates a task answers with it wrapped, in 2025-11-25.
+            #[serde(borrow, default)]
+            task: Option<&'a RawValue>,
+        }
+        let shape: Shape = raw.decode(bounds)?;
+        match shape.task {
+            Some(task) => describe(raw.part(task), bounds),
+            None => describe(raw, bounds),
+        }
+    }
+}
+
+fn describe(raw: Raw, bounds: &Bounds) -> Result<Task, DecodeError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Shape<'a> {
+        task_id: String,
+        status: TaskStatus,
+        #[serde(default)]
+        status_message: Option<String>,
+        #[serde(default, alias = "ttl")]
+        ttl_ms: Option<f64>,
+        #[serde(default, alias = "pollInterval")]
+        poll_interval_ms: Option<f64>,
+        #[serde(borrow, default)]
+        input_requests: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        result: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        error: Option<&'a RawValue>,
+    }
+    let shape: Shape = raw.decode(bounds)?;
+    let millis = |number: f64| Duration::try_from_secs_f64(number / 1000.0).ok();
+    let requests = shape.input_requests.map(|list| input_requests(&raw.part(list), bounds)).transpose()?;
+    let error = shape.error.map(|error| RpcError::view(raw.part(error), bounds)).transpose()?;
+    Ok(Task {
+        id: shape.task_id,
+        status: shape.status,
+        message: shape.status_message,
+        ttl: shape.ttl_ms.and_then(millis),
+        poll: shape.poll_interval_ms.and_then(millis),
+        requests: requests.unwrap_or_default(),
+        result: shape.result.map(|result| raw.part(result)),
+        error,
+        raw,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_read_the_same() {
+        for text in [
+            r#"{"task":{"taskId":"t","status":"working","ttl":60000,"pollInterval":50}}"#,
+            r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":60000,"pollIntervalMs":50}"#,
+        ] {
+            let task = Task::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap();
+            assert_eq!((task.id.as_str(), task.status), ("t", TaskStatus::Working));
+            assert_eq!((task.ttl, task.poll), (Some(Duration::from_secs(60)), Some(Duration::from_millis(50))));
+        }
+        for text in [r#"{"taskId":"t","status":"dreaming"}"#, r#"{"status":"working"}"#] {
+            assert!(Task::view(Raw::parse(text).unwrap(), &Bounds::default()).is_err(), "{text}");
+        }
+        let odd =
+            r#"{"taskId":"t","status":"failed","ttlMs":null,"pollIntervalMs":-5,"error":{"code":3,"message":"m"}}"#;
+        let task = Task::view(Raw::parse(odd).unwrap(), &Bounds::default()).unwrap();
+        assert_eq!((task.ttl, task.poll, task.error.unwrap().code), (None, None, 3));
+    }
+}
