@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = Runtime::new()?;
 
     let connections = runtime.block_on(connect_all(servers, options))?;
-    let containment = connections.first().ok_or("no server was given")?.facts().containment;
+    let containment =
+        connections.first().ok_or("no server was given")?.facts().process.ok_or("no process")?.containment;
     println!("ready {} containment {containment}", connections.len());
 
     let mut line = String::new();

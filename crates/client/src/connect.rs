@@ -9,23 +9,40 @@ use tokio::time::Instant;
 use wharf_spec::{StdioSpec, Untrusted};
 use wharf_wire::{DiscoverResult, Implementation, Revision, ServerCapabilities};
 
-use crate::connection::{Connection, ServerFacts};
+use crate::bulletin::Bulletin;
+use crate::connection::{Connection, Inner, ServerFacts};
+use crate::desk::Desk;
 use crate::engine::{Answer, Call, Effect, Request, WhenDropped};
 use crate::era::{self, Manners, Verdict};
-use crate::error::{CallError, ConnectCause, ConnectError, GoneCause};
+use crate::error::{CallError, ConnectCause, ConnectError, Gone, GoneCause};
 use crate::options::{ConnectOptions, Negotiation};
+use crate::request::constant_meta;
 use crate::trace::{StepOutcome, Tracer};
-use crate::transport::stdio::{self, Open, Opening, Prepared};
+use crate::transport::memory::{self, LocalServer};
+use crate::transport::{Open, Opening, Start, stdio};
 
 /// Starts a server and agrees with it on a revision.
 ///
 /// Dropped while it waits, it ends whatever it has started.
 pub async fn connect(spec: &StdioSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
-    let mut attempt = Attempt { tracer: Tracer::new(options.on_step.clone()), options, stderr: Vec::new() };
-    match attempt.run(spec).await {
-        Ok((open, facts)) => Ok(Connection::new(open, facts, attempt.tracer.finish(), attempt.options.limits)),
-        Err(cause) => Err(ConnectError { cause, trace: attempt.tracer.finish(), stderr: attempt.stderr }),
+    let mut attempt = Attempt::new(options);
+    match stdio::prepare(spec, &attempt.options.surroundings) {
+        Ok(prepared) => {
+            attempt.tracer.step("resolve", StepOutcome::Fine, prepared.program.display());
+            attempt.connect(&Arc::new(prepared)).await
+        }
+        Err(cause) => {
+            let cause = attempt.failed("resolve", cause);
+            attempt.give_up(cause)
+        }
     }
+}
+
+/// Connects to a server that lives in this process, and agrees with it on a revision.
+///
+/// Dropped while it waits, it ends the server.
+pub async fn connect_local(server: impl LocalServer, options: ConnectOptions) -> Result<Connection, ConnectError> {
+    Attempt::new(options).connect(&memory::Once::new(server)).await
 }
 
 struct Attempt {
@@ -62,34 +79,42 @@ enum Probed {
     /// The handshake comes next; a probe that is still unanswered may yet decide otherwise.
     Handshake(Option<Call>),
     /// The server died of it.
-    Died,
+    Died(Arc<Gone>),
 }
 
 /// Lines of stderr that go into an error.
 const STDERR_SHOWN: usize = 20;
 
 impl Attempt {
-    async fn run(&mut self, spec: &StdioSpec) -> Result<(Open, ServerFacts), ConnectCause> {
-        let prepared = match stdio::prepare(spec, &self.options.surroundings) {
-            Ok(prepared) => prepared,
-            Err(cause) => return Err(self.failed("resolve", cause)),
+    fn new(options: ConnectOptions) -> Self {
+        Self { tracer: Tracer::new(options.on_step.clone()), options, stderr: Vec::new() }
+    }
+
+    async fn connect(mut self, server: &dyn Start) -> Result<Connection, ConnectError> {
+        let started = match self.start(server, "spawn").await {
+            Ok(started) => started,
+            Err(cause) => return self.give_up(cause),
         };
-        self.tracer.step("resolve", StepOutcome::Fine, prepared.program.display());
-        let started = self.start(&prepared, "spawn").await?;
-        let (started, met) = self.meet(started, &prepared).await;
+        let (started, met) = self.meet(started, server).await;
         match met {
             Ok(introduction) => Ok(self.settle(started, introduction)),
             Err(cause) => {
                 self.stderr = started.open.stderr_tail(STDERR_SHOWN);
                 started.open.close().await;
-                Err(cause)
+                self.give_up(cause)
             }
         }
     }
 
-    async fn start(&mut self, prepared: &Prepared, step: &'static str) -> Result<Started, ConnectCause> {
-        let limits = &self.options.limits;
-        let manners = Arc::new(Manners::new(self.options.observer.clone(), limits.bounds));
+    fn give_up(self, cause: ConnectCause) -> Result<Connection, ConnectError> {
+        Err(ConnectError { cause, trace: self.tracer.finish(), stderr: self.stderr })
+    }
+
+    async fn start(&mut self, server: &dyn Start, step: &'static str) -> Result<Started, ConnectCause> {
+        let ConnectOptions { name, services, limits, cache, observer, .. } = &self.options;
+        let desk = Desk::new(name.clone(), services.clone(), limits.clone());
+        let bulletin = Bulletin::new(cache.clone(), limits.bounds);
+        let manners = Arc::new(Manners::new(desk, bulletin, observer.clone()));
         let opening = Opening {
             name: self.options.name.clone(),
             dialect: manners.clone(),
@@ -98,9 +123,12 @@ impl Attempt {
             guard: self.options.guard.clone(),
         };
         let deadline = Instant::now() + limits.startup;
-        match stdio::open(prepared, opening).await {
+        match server.start(opening).await {
             Ok(open) => {
-                let detail = format!("process {}, containment: {}", open.pid, open.containment);
+                let detail = open.process.map_or_else(
+                    || "in this process".to_owned(),
+                    |process| format!("process {}, containment: {}", process.pid, process.containment),
+                );
                 self.tracer.step(step, StepOutcome::Fine, detail);
                 Ok(Started { open, manners, deadline })
             }
@@ -112,16 +140,17 @@ impl Attempt {
     async fn meet(
         &mut self,
         mut started: Started,
-        prepared: &Prepared,
+        server: &dyn Start,
     ) -> (Started, Result<Introduction, ConnectCause>) {
         let late = match self.options.negotiation {
             Negotiation::Handshake => None,
             Negotiation::Automatic => match self.probe(&started).await {
                 Ok(Probed::Introduced(introduction)) => return (started, Ok(introduction)),
                 Ok(Probed::Handshake(late)) => late,
-                Ok(Probed::Died) => {
+                Ok(Probed::Died(gone)) if !server.can_restart() => return (started, Err(ConnectCause::Gone(gone))),
+                Ok(Probed::Died(_)) => {
                     started.open.close().await;
-                    match self.start(prepared, "respawn").await {
+                    match self.start(server, "respawn").await {
                         Ok(second) => started = second,
                         Err(cause) => return (started, Err(cause)),
                     }
@@ -138,7 +167,7 @@ impl Attempt {
         let mut asked = Revision::LATEST_STATELESS;
         let mut again = false;
         loop {
-            let mut call = match started.ask(era::DISCOVER, &era::discover_params(asked)) {
+            let mut call = match started.ask(era::DISCOVER, &era::discover_params(asked, &started.manners.desk)) {
                 Ok(call) => call,
                 Err(error) => return self.probe_failed(error),
             };
@@ -176,7 +205,7 @@ impl Attempt {
                 if !matches!(gone.cause, GoneCause::NotMcp(_) | GoneCause::EndlessLine) =>
             {
                 self.tracer.step("probe", StepOutcome::Detour, format!("{gone}; starting it again"));
-                Ok(Probed::Died)
+                Ok(Probed::Died(gone))
             }
             error => Err(self.failed("probe", ConnectError::cause_of(error))),
         }
@@ -184,7 +213,7 @@ impl Attempt {
 
     /// `initialize`, while an unanswered probe may still win: a server that answers both late serves the era it saw first.
     async fn handshake(&mut self, started: &Started, mut late: Option<Call>) -> Result<Introduction, ConnectCause> {
-        let mut call = match started.ask(era::INITIALIZE, &era::initialize_params()) {
+        let mut call = match started.ask(era::INITIALIZE, &era::initialize_params(&started.manners.desk)) {
             Ok(call) => call,
             Err(error) => return Err(self.failed("initialize", ConnectError::cause_of(error))),
         };
@@ -226,19 +255,15 @@ impl Attempt {
         }
     }
 
-    fn settle(&self, started: Started, introduction: Introduction) -> (Open, ServerFacts) {
+    fn settle(self, started: Started, introduction: Introduction) -> Connection {
         let Introduction { revision, capabilities, server_info, instructions } = introduction;
-        started.manners.settle(revision);
-        let facts = ServerFacts {
-            name: self.options.name.clone(),
-            revision,
-            capabilities,
-            server_info,
-            instructions,
-            pid: started.open.pid,
-            containment: started.open.containment,
-        };
-        (started.open, facts)
+        let Started { open, manners, .. } = started;
+        manners.settle(revision);
+        let name = self.options.name;
+        let facts = ServerFacts { name, revision, capabilities, server_info, instructions, process: open.process };
+        let meta = constant_meta(revision, &manners.desk);
+        let (limits, authorization) = (self.options.limits, self.options.authorization);
+        Connection::new(Inner { open, facts, manners, meta, trace: self.tracer.finish(), limits, authorization })
     }
 
     fn failed(&mut self, step: &'static str, mut cause: ConnectCause) -> ConnectCause {

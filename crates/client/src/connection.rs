@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use wharf_wire::{
-    Era, Implementation, PromptDefinition, PromptResult, Raw, ReadResult, Resource, ResourceTemplate, Revision,
-    ServerCapabilities, ToolDefinition, ToolResult, View, members,
+    Completion, Era, Implementation, LogLevel, PromptDefinition, PromptResult, Raw, ReadResult, Reference, Resource,
+    ResourceTemplate, Revision, ServerCapabilities, ToolDefinition, ToolResult, View,
 };
 
+use crate::cache::Authorization;
 use crate::counters::Counters;
-use crate::engine::{Answer, Call, Effect, Request, ResultKind, WhenDropped};
+use crate::engine::{Answer, Effect, ResultKind};
+use crate::era::Manners;
 use crate::error::CallError;
-use crate::flow::{ListKind, Listing, list};
-use crate::guard::Containment;
+use crate::flow::{ListKind, Listing, list, settle};
 use crate::limits::Limits;
 use crate::options::CallOptions;
+use crate::request::{Outgoing, is_plain, members_without_meta, tool_members, tool_name};
 use crate::trace::ConnectTrace;
-use crate::transport::stdio::Open;
+use crate::transport::{Open, ServerProcess};
 
 /// A server that is ready. Cheap to clone; when the last clone is dropped the server is ended, without waiting.
 /// [`Connection::close`] ends it politely.
@@ -24,14 +26,16 @@ pub struct Connection {
     inner: Arc<Inner>,
 }
 
-struct Inner {
-    open: Open,
-    facts: ServerFacts,
+pub(crate) struct Inner {
+    pub open: Open,
+    pub facts: ServerFacts,
+    pub manners: Arc<Manners>,
     /// What every request carries between its method and its own members, up to the last member of `_meta` that is
     /// always there; empty in the handshake era.
-    meta: String,
-    trace: ConnectTrace,
-    limits: Limits,
+    pub meta: String,
+    pub trace: ConnectTrace,
+    pub limits: Limits,
+    pub authorization: Authorization,
 }
 
 /// What is known of a server once it is ready.
@@ -48,10 +52,8 @@ pub struct ServerFacts {
     pub server_info: Option<Implementation>,
     /// What it would like a model to know: untrusted.
     pub instructions: Option<String>,
-    /// Its process.
-    pub pid: i32,
-    /// What holds its processes together.
-    pub containment: Containment,
+    /// Its process, where it has one of its own.
+    pub process: Option<ServerProcess>,
 }
 
 const TOOLS: ListKind = ListKind { method: "tools/list", key: "tools", what: "tools" };
@@ -59,10 +61,6 @@ const RESOURCES: ListKind = ListKind { method: "resources/list", key: "resources
 const TEMPLATES: ListKind =
     ListKind { method: "resources/templates/list", key: "resourceTemplates", what: "resource templates" };
 const PROMPTS: ListKind = ListKind { method: "prompts/list", key: "prompts", what: "prompts" };
-
-/// Follows the method's name where parameters come, and where those begin with `_meta`.
-const PARAMS_OPEN: &str = r#"","params":{"#;
-const META_OPEN: &str = r#"","params":{"_meta":{"#;
 
 /// Methods that change nothing, so that they may be sent again. Whatever is not here may write.
 const READS: [&str; 9] = [
@@ -77,13 +75,13 @@ const READS: [&str; 9] = [
     "completion/complete",
 ];
 
+/// What the extensions are called where they are declared.
+pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+pub(crate) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
+
 impl Connection {
-    pub(crate) fn new(open: Open, facts: ServerFacts, trace: ConnectTrace, limits: Limits) -> Self {
-        let meta = match facts.revision.era() {
-            Era::Stateless => format!("{META_OPEN}{}", crate::era::meta_members(facts.revision)),
-            Era::Handshake => String::new(),
-        };
-        Self { inner: Arc::new(Inner { open, facts, meta, trace, limits }) }
+    pub(crate) fn new(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner) }
     }
 
     /// What is known of the server.
@@ -110,6 +108,14 @@ impl Connection {
         &self.inner.limits
     }
 
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.inner.facts.revision.era() == Era::Stateless
+    }
+
     /// Calls a tool. A tool that reports failure has answered: see [`ToolResult::is_error`].
     ///
     /// Dropping the future withdraws the call.
@@ -122,19 +128,10 @@ impl Connection {
     /// Dropping the future withdraws the call.
     pub async fn call_tool_raw(&self, name: &str, arguments: &Raw, options: CallOptions) -> Result<Answer, CallError> {
         self.gate("tools/call")?;
-        if !arguments.is_object() {
-            return Err(CallError::Invalid("the arguments of a tool are a JSON object".to_owned()));
-        }
-        let escaped;
-        let name = if is_plain(name) {
-            name
-        } else {
-            let quoted = serde_json::to_string(name).map_err(|error| CallError::Invalid(error.to_string()))?;
-            escaped = quoted[1..quoted.len() - 1].to_owned();
-            &escaped
-        };
-        let body = [b"\"name\":\"", name.as_bytes(), b"\",\"arguments\":", arguments.as_bytes()];
-        self.send("tools/call", &body, options, Effect::MayWrite)?.await
+        let name = tool_name(name, arguments)?;
+        let body = tool_members(&name, arguments);
+        let call = Outgoing::new("tools/call", &body, Effect::MayWrite);
+        Ok(settle(self, call, options).await?.answer)
     }
 
     /// Sends any method, raw in and raw out. What the server has not declared is not asked.
@@ -152,11 +149,35 @@ impl Connection {
         self.gate(method)?;
         let effect = if READS.contains(&method) { Effect::Reads } else { Effect::MayWrite };
         let body = match params {
-            Some(params) => self.members_without_meta(params, &mut options)?,
+            Some(params) => members_without_meta(params, &self.inner.limits.bounds, &mut options)?,
             None => String::new(),
         };
         let body: &[&[u8]] = if body.is_empty() { &[] } else { &[body.as_bytes()] };
-        self.send(method, body, options, effect)?.await
+        Ok(settle(self, Outgoing::new(method, body, effect), options).await?.answer)
+    }
+
+    /// Sends a method whose result may be kept, unless a fresh one is at hand. `target` is the parameter that matters.
+    pub(crate) async fn request_kept(
+        &self,
+        method: &'static str,
+        target: Option<(&str, &str)>,
+        options: CallOptions,
+    ) -> Result<Raw, CallError> {
+        self.gate(method)?;
+        let (cache, who) = (self.inner.manners.bulletin.cache(), &self.inner.authorization);
+        let value = target.map(|(_, value)| value);
+        let kept = if options.fresh { None } else { cache.find(method, value, who) };
+        if let Some(kept) = kept {
+            return Ok(kept);
+        }
+        let body = target.map(|(key, value)| format!(r#""{key}":{}"#, serde_json::Value::from(value)));
+        let body = body.iter().map(|body| body.as_bytes()).collect::<Vec<_>>();
+        let settled = settle(self, Outgoing::new(method, &body, Effect::Reads), options).await?;
+        // What came of answers somebody gave is theirs alone (2026-07-28, server/utilities/caching).
+        if self.is_stateless() && settled.rounds == 0 && settled.answer.kind == ResultKind::Complete {
+            cache.keep(method, value, who, &settled.answer.result);
+        }
+        self.complete(settled.answer)
     }
 
     /// Lists the tools. A malformed one is withheld and costs only itself.
@@ -181,10 +202,8 @@ impl Connection {
 
     /// Reads a resource.
     pub async fn read_resource(&self, uri: &str, options: CallOptions) -> Result<ReadResult, CallError> {
-        let params =
-            Raw::of(&serde_json::json!({ "uri": uri })).map_err(|error| CallError::Invalid(error.to_string()))?;
-        let answer = self.request("resources/read", Some(&params), options).await?;
-        self.view(answer)
+        let result = self.request_kept("resources/read", Some(("uri", uri)), options).await?;
+        Ok(ReadResult::view(result, &self.inner.limits.bounds)?)
     }
 
     /// Expands a prompt. Arguments are strings.
@@ -202,6 +221,45 @@ impl Connection {
         self.view(answer)
     }
 
+    /// Suggests values for an argument that is being typed. `known` are the arguments typed before it.
+    pub async fn complete_argument(
+        &self,
+        reference: Reference<'_>,
+        argument: &str,
+        value: &str,
+        known: &[(String, String)],
+    ) -> Result<Completion, CallError> {
+        let reference = match reference {
+            Reference::Prompt(name) => serde_json::json!({ "type": "ref/prompt", "name": name }),
+            Reference::Template(uri) => serde_json::json!({ "type": "ref/resource", "uri": uri }),
+        };
+        let mut params = serde_json::json!({ "ref": reference, "argument": { "name": argument, "value": value } });
+        // Known since 2025-06-18; older servers ignore it.
+        if !known.is_empty() {
+            let known: serde_json::Map<_, _> =
+                known.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
+            params["context"] = serde_json::json!({ "arguments": known });
+        }
+        let params = Raw::of(&params).map_err(|error| CallError::Invalid(error.to_string()))?;
+        let answer = self.request("completion/complete", Some(&params), CallOptions::default()).await?;
+        self.view(answer)
+    }
+
+    /// Asks a server of the handshake era for log messages from this level on. Later servers are told with every
+    /// request, by what was given when connecting.
+    pub async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
+        let params = Raw::of(&serde_json::json!({ "level": level.as_str() }));
+        let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
+        self.request("logging/setLevel", Some(&params), CallOptions::default()).await.map(drop)
+    }
+
+    /// Tells a server of the handshake era that the directories it may work in have changed. Later servers ask anew.
+    pub fn roots_changed(&self) {
+        if !self.is_stateless() && self.inner.manners.desk.services().roots.is_some() {
+            self.inner.open.engine.post(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
+        }
+    }
+
     /// Asks whether the server is there: by `ping`, or in the stateless era by discovering it once more.
     pub async fn ping(&self, options: CallOptions) -> Result<(), CallError> {
         let method = match self.inner.facts.revision.era() {
@@ -217,17 +275,23 @@ impl Connection {
         self.inner.open.close().await;
     }
 
-    fn view<T: View>(&self, answer: Answer) -> Result<T, CallError> {
-        if answer.kind == ResultKind::InputRequired {
-            return Err(CallError::Protocol("it asks for input that was not offered".to_owned()));
+    pub(crate) fn view<T: View>(&self, answer: Answer) -> Result<T, CallError> {
+        Ok(T::view(self.complete(answer)?, &self.inner.limits.bounds)?)
+    }
+
+    /// The result, where there is nothing more to come.
+    fn complete(&self, answer: Answer) -> Result<Raw, CallError> {
+        match answer.kind {
+            ResultKind::Complete => Ok(answer.result),
+            ResultKind::InputRequired => Err(CallError::Protocol("it asks for input where it may not".to_owned())),
+            ResultKind::Task => Err(CallError::Protocol("it makes a task of what cannot be one".to_owned())),
         }
-        Ok(T::view(answer.result, &self.inner.limits.bounds)?)
     }
 
     /// Never asks a server for what it did not declare.
-    fn gate(&self, method: &str) -> Result<(), CallError> {
+    pub(crate) fn gate(&self, method: &str) -> Result<(), CallError> {
         let offered = &self.inner.facts.capabilities;
-        let stateless = self.inner.facts.revision.era() == Era::Stateless;
+        let stateless = self.is_stateless();
         let (ok, what) = match method.split('/').next().unwrap_or_default() {
             "tools" => (offered.tools, "tools"),
             "resources" if method.ends_with("subscribe") => {
@@ -238,122 +302,13 @@ impl Connection {
             "completion" => (offered.completions, "completion"),
             "logging" => (offered.logging && !stateless, "logging"),
             "ping" => (!stateless, "ping"),
+            "tasks" if stateless => (offered.has_extension(TASKS_EXTENSION), "tasks"),
+            "tasks" => (offered.tasks, "tasks"),
+            "skills" => (offered.has_extension(SKILLS_EXTENSION), "skills"),
+            "subscriptions" => (stateless, "subscriptions"),
             "initialize" | "notifications" => (false, "what only the connection itself sends"),
             _ => (true, ""),
         };
         if ok { Ok(()) } else { Err(CallError::Unsupported(what)) }
-    }
-
-    /// The members of the parameters as text. A `_meta` among them joins the one of the options.
-    fn members_without_meta(&self, params: &Raw, options: &mut CallOptions) -> Result<String, CallError> {
-        let invalid = |error: &dyn std::fmt::Display| CallError::Invalid(format!("the parameters: {error}"));
-        let mut body = String::with_capacity(params.as_bytes().len());
-        for (key, value) in members(params, &self.inner.limits.bounds).map_err(|error| invalid(&error))? {
-            if key == "_meta" {
-                if options.meta.is_some() {
-                    return Err(invalid(&"`_meta` is given twice"));
-                }
-                options.meta = Some(value);
-                continue;
-            }
-            if !body.is_empty() {
-                body.push(',');
-            }
-            let key = serde_json::to_string(&key).map_err(|error| invalid(&error))?;
-            body.push_str(&key);
-            body.push(':');
-            body.push_str(value.get());
-        }
-        Ok(body)
-    }
-
-    /// Sends a request whose parameters have these members, with the `_meta` that era and options ask for.
-    fn send(&self, method: &str, members: &[&[u8]], options: CallOptions, effect: Effect) -> Result<Call, CallError> {
-        let extra = options.meta.as_ref().map(|meta| self.extra_meta(meta)).transpose()?.unwrap_or_default();
-        let with_progress = options.progress.is_some();
-        let limits = &self.inner.limits;
-        let timeout = options.timeout.unwrap_or(limits.call);
-        let reserved = self.inner.open.engine.reserve(Request {
-            timeout,
-            timeout_max: options.timeout_max.unwrap_or_else(|| limits.call_max.max(timeout)),
-            progress: options.progress,
-            effect,
-            when_dropped: WhenDropped::Withdraw,
-        })?;
-        let id = reserved.id();
-        let mut parts = Parts::new();
-        parts.push(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        parts.push(id.text());
-        parts.push(b",\"method\":\"");
-        parts.push(method.as_bytes());
-        let always = self.inner.meta.as_bytes();
-        if !always.is_empty() || with_progress || !extra.is_empty() {
-            let mut comma = !always.is_empty();
-            parts.push(if comma { always } else { META_OPEN.as_bytes() });
-            if with_progress {
-                parts.push(if comma { b",\"progressToken\":" } else { b"\"progressToken\":" });
-                parts.push(id.text());
-                comma = true;
-            }
-            if !extra.is_empty() {
-                parts.push(if comma { b"," } else { b"" });
-                parts.push(extra);
-            }
-            parts.push(if members.is_empty() { b"}" } else { b"}," });
-        } else if !members.is_empty() {
-            parts.push(PARAMS_OPEN.as_bytes());
-        } else {
-            parts.push(b"\"}\n");
-            return self.inner.open.engine.send(reserved, parts.as_slice());
-        }
-        members.iter().for_each(|part| parts.push(part));
-        parts.push(b"}}\n");
-        self.inner.open.engine.send(reserved, parts.as_slice())
-    }
-
-    /// The members of a caller's `_meta`, without the braces. What the protocol itself puts there cannot be overridden.
-    fn extra_meta<'a>(&self, meta: &'a Raw) -> Result<&'a [u8], CallError> {
-        let invalid = |what: String| CallError::Invalid(format!("`_meta`: {what}"));
-        for (key, _) in members(meta, &self.inner.limits.bounds).map_err(|error| invalid(error.to_string()))? {
-            let ours = key == "progressToken"
-                || ["protocolVersion", "clientCapabilities", "clientInfo"]
-                    .iter()
-                    .any(|name| key.strip_prefix("io.modelcontextprotocol/") == Some(name));
-            if ours {
-                return Err(invalid(format!("`{key}` is set by the connection")));
-            }
-        }
-        let text = meta.as_bytes().trim_ascii();
-        let inside = text.strip_prefix(b"{").and_then(|text| text.strip_suffix(b"}"));
-        Ok(inside.unwrap_or_default().trim_ascii())
-    }
-}
-
-/// Whether a text can stand between quotes as it is.
-fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
-}
-
-/// A tool call with everything has sixteen.
-const MOST_PARTS: usize = 18;
-
-/// The pieces of one request, gathered without copying them.
-struct Parts<'a> {
-    parts: [&'a [u8]; MOST_PARTS],
-    used: usize,
-}
-
-impl<'a> Parts<'a> {
-    fn new() -> Self {
-        Self { parts: [b""; MOST_PARTS], used: 0 }
-    }
-
-    fn push(&mut self, part: &'a [u8]) {
-        self.parts[self.used] = part;
-        self.used += 1;
-    }
-
-    fn as_slice(&self) -> &[&'a [u8]] {
-        &self.parts[..self.used]
     }
 }

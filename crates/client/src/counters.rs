@@ -24,6 +24,10 @@ pub struct Counters {
     pub notifications: u64,
     /// Progress that belonged to no call.
     pub stray_progress: u64,
+    /// Notifications that named a subscription nobody has.
+    pub strays: u64,
+    /// Questions of the server that were turned away unasked, because there were too many.
+    pub turned_away: u64,
     /// Our own replies and cancellations that found no room in the queue.
     pub unsent: u64,
 }
@@ -40,6 +44,8 @@ pub(crate) enum Count {
     StrayError,
     Notification,
     StrayProgress,
+    Stray,
+    TurnedAway,
     Unsent,
 }
 
@@ -90,6 +96,8 @@ impl Tally {
             stray_errors: read(Count::StrayError),
             notifications: read(Count::Notification),
             stray_progress: read(Count::StrayProgress),
+            strays: read(Count::Stray),
+            turned_away: read(Count::TurnedAway),
             unsent: read(Count::Unsent),
         }
     }

@@ -56,6 +56,21 @@ pub enum CallError {
     /// What the caller gave cannot be sent.
     #[error("cannot be sent: {0}")]
     Invalid(String),
+    /// The server ended the request by itself, as it may end a subscription.
+    #[error("the server ended it")]
+    Ended,
+    /// What the server needed first was declined.
+    #[error("the server asked for {0}, which was declined")]
+    Declined(&'static str),
+    /// The server goes on asking without ever answering.
+    #[error("the server asked {0} times for something more and still did not answer")]
+    TooManyRounds(usize),
+    /// A task that failed or was cancelled, or is not known any more.
+    #[error("the task did not complete: {0}")]
+    Task(String),
+    /// In-process tools that call each other without end.
+    #[error("calls within calls are {0} deep; the call was not made")]
+    TooDeep(usize),
     /// A list that does not end, or ends nowhere.
     #[error("the server's list of {what} cannot be read to its end: {problem}")]
     Listing {
@@ -135,6 +150,8 @@ pub enum GoneCause {
     NotMcp(&'static str),
     /// Reading from it failed.
     Unreadable(io::ErrorKind),
+    /// It stopped serving.
+    Stopped,
     /// We closed the connection.
     Closed,
 }
@@ -146,6 +163,7 @@ impl fmt::Display for Gone {
             (GoneCause::NotMcp(what), _) => write!(f, "it does not speak MCP: {what}"),
             (GoneCause::EndlessLine, _) => f.write_str("it wrote a line without end"),
             (GoneCause::StoppedReading(time), _) => write!(f, "it left its input unread for {}", Seconds(*time)),
+            (GoneCause::Stopped, _) => f.write_str("it stopped serving"),
             (_, Some(exit)) => write!(f, "it {exit}"),
             (GoneCause::Exited, None) => f.write_str("it exited"),
             (GoneCause::ClosedOutput, None) => f.write_str("it closed its output"),

@@ -4,28 +4,39 @@
 //! any number of calls run at once. Each call ends in exactly one outcome, within its deadline, and a call whose
 //! future is dropped is withdrawn. Nothing on the way decodes what it only forwards.
 
+mod bulletin;
+mod cache;
 mod connect;
 mod connection;
 mod counters;
+mod desk;
 mod engine;
 mod era;
 mod error;
 mod flow;
 pub mod guard;
 mod limits;
+mod local;
 mod options;
+mod request;
+mod services;
 mod tap;
 mod trace;
 mod transport;
 
-pub use connect::connect;
+pub use cache::{Authorization, Cache};
+pub use connect::{connect, connect_local};
 pub use connection::{Connection, ServerFacts};
 pub use counters::Counters;
 pub use engine::{Answer, ResultKind};
 pub use error::{CallError, ConnectCause, ConnectError, Gone, GoneCause, TimeLimit};
-pub use flow::{Listing, Withheld};
+pub use flow::{Event, Listing, Started, Subscription, TaskHandle, TaskOptions, TaskSink, Withheld};
 pub use guard::{Containment, Exit, GuardProgram};
 pub use limits::Limits;
-pub use options::{CallOptions, ConnectOptions, Negotiation, Observer, ProgressSink, StepSink};
+pub use local::{ClosureServer, ToolCall, ToolReply};
+pub use options::{CallOptions, ConnectOptions, Inputs, Negotiation, Observer, ProgressSink, StepSink};
+pub use services::{Elicitor, LogSink, NotSampled, Pending, RootsSource, Sampler, Services};
 pub use tap::{Direction, Tap};
 pub use trace::{ConnectTrace, Step, StepOutcome};
+pub use transport::ServerProcess;
+pub use transport::memory::{Incoming, LocalServer, Outbox, Panicked, ServerEnd, Workers, WorkersHealth};

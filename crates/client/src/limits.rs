@@ -36,6 +36,22 @@ pub struct Limits {
     pub call: Duration,
     /// How long a call may take at most, whatever progress it reports.
     pub call_max: Duration,
+    /// How long a person may think about what a server asks; as long the clocks of its calls may stand.
+    pub ask: Duration,
+    /// Questions a server may put to a person in a minute; more are declined unasked.
+    pub asks_per_minute: usize,
+    /// How often a call may be answered with another question.
+    pub rounds: usize,
+    /// Questions in one round.
+    pub round_questions: usize,
+    /// Bytes of what a server wants back with the answers.
+    pub round_state: usize,
+    /// How long to wait before opening a subscription again, the first time; then twice that, and so on.
+    pub listen_again: Duration,
+    /// How often to ask after a task whose server does not say.
+    pub task_poll: Duration,
+    /// How long a handler of a server in this process may keep its thread from everything else.
+    pub local_stall: Duration,
     /// How long a server may leave its input unread while something waits to be written.
     pub write_stall: Duration,
     /// How long a server whose output has ended gets to tell its exit status.
@@ -69,6 +85,14 @@ impl Default for Limits {
             startup: Duration::from_secs(60),
             call: Duration::from_secs(30),
             call_max: Duration::from_secs(300),
+            ask: Duration::from_secs(600),
+            asks_per_minute: 30,
+            rounds: 8,
+            round_questions: 16,
+            round_state: 64 << 10,
+            listen_again: Duration::from_millis(250),
+            task_poll: Duration::from_secs(1),
+            local_stall: Duration::from_millis(500),
             write_stall: Duration::from_secs(10),
             exit_wait: Duration::from_millis(500),
             drain: Duration::from_secs(1),
@@ -97,6 +121,9 @@ impl Limits {
             &mut self.startup,
             &mut self.call,
             &mut self.call_max,
+            &mut self.ask,
+            &mut self.listen_again,
+            &mut self.task_poll,
             &mut self.write_stall,
             &mut self.exit_wait,
             &mut self.drain,

@@ -6,8 +6,10 @@ use std::time::Duration;
 use wharf_spec::Surroundings;
 use wharf_wire::{Progress, Raw};
 
+use crate::cache::{Authorization, Cache};
 use crate::guard::GuardProgram;
 use crate::limits::Limits;
+use crate::services::Services;
 use crate::tap::Tap;
 use crate::trace::Step;
 
@@ -55,6 +57,12 @@ pub struct ConnectOptions {
     pub observer: Option<Arc<dyn Observer>>,
     /// Hears of each step of connecting as it ends.
     pub on_step: Option<StepSink>,
+    /// What is done for the server when it asks.
+    pub services: Services,
+    /// Where results are kept; of its own unless it is shared with other connections to the same server.
+    pub cache: Arc<Cache>,
+    /// With which authorization the server is spoken to, so that what is private stays apart.
+    pub authorization: Authorization,
 }
 
 /// How to make one call.
@@ -69,6 +77,20 @@ pub struct CallOptions {
     pub progress: Option<ProgressSink>,
     /// Members added to the request's `_meta`, an object; what the protocol needs there goes first.
     pub meta: Option<Raw>,
+    /// Who answers what the server asks before it answers.
+    pub inputs: Inputs,
+    /// Asks the server even where a fresh result is at hand.
+    pub fresh: bool,
+}
+
+/// Who answers what a server asks before it answers a call (2026-07-28).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Inputs {
+    /// The connection's services; the call goes on by itself.
+    #[default]
+    Answer,
+    /// The caller, who is given the questions: [`crate::ResultKind::InputRequired`] or [`crate::ResultKind::Task`].
+    Forward,
 }
 
 impl CallOptions {

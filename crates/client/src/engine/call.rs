@@ -25,6 +25,12 @@ impl Call {
         self.id
     }
 
+    /// Lets the call go on with nobody waiting for it.
+    pub fn detach(mut self) {
+        self.ended = true;
+        self.engine.table().detach(self.id);
+    }
+
     /// Removes the call without a word to the server, which never heard of it.
     pub(super) fn forget(mut self) {
         self.ended = true;

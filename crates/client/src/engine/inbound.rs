@@ -6,9 +6,9 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use tokio::time::Instant;
 use wharf_spec::Untrusted;
-use wharf_wire::{Envelope, Fault, Id, Raw, RpcError, ScanError, View, scan, split_batch};
+use wharf_wire::{Envelope, Fault, Id, Progress, Raw, RpcError, ScanError, View, scan, split_batch};
 
-use super::{Answer, Engine, Nonsense, Reply};
+use super::{Answer, Engine, Nonsense, Notice, Reply};
 use crate::counters::Count;
 use crate::error::CallError;
 use crate::tap::Direction;
@@ -51,8 +51,8 @@ impl Engine {
                 };
                 let params = envelope.params.map(|params| params.copy(line));
                 match id {
-                    Some(id) => return self.request(&method, id.of(line), params.as_ref()),
-                    None => self.notification(&method, params),
+                    Some(id) => return self.request(&method, id.of(line), params),
+                    None => self.notification(&method, params, wakers),
                 }
             }
         }
@@ -111,7 +111,7 @@ impl Engine {
         }
     }
 
-    fn request(&self, method: &str, id: &[u8], params: Option<&Raw>) -> Result<(), Nonsense> {
+    fn request(&self, method: &str, id: &[u8], params: Option<Raw>) -> Result<(), Nonsense> {
         let id = match Id::read(id) {
             read if read.is_legal() => String::from_utf8_lossy(id),
             _ => {
@@ -120,10 +120,9 @@ impl Engine {
             }
         };
         match self.dialect.request(method, params) {
-            Reply::Result(result) => self.post(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get())),
-            Reply::Error(code, message) => {
-                self.post(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{message}"}}}}"#));
-            }
+            Reply::Result(result) => self.reply(&id, Ok(result)),
+            Reply::Refused(refusal) => self.reply(&id, Err(refusal)),
+            Reply::Later(errand) => self.begin(&id, errand),
             Reply::Unwanted => self
                 .tally
                 .warn(Count::UnwantedRequest, "the server made a request, which its revision does not allow; ignored"),
@@ -132,9 +131,18 @@ impl Engine {
         Ok(())
     }
 
-    fn notification(&self, method: &str, params: Option<Raw>) {
+    fn notification(&self, method: &str, params: Option<Raw>, wakers: &mut Vec<Waker>) {
         self.tally.count(Count::Notification);
-        let Some(progress) = self.dialect.notification(method, params) else { return };
+        match self.dialect.notification(method, params) {
+            Notice::None => {}
+            Notice::Progress(progress) => self.progress(progress),
+            Notice::Ended(id) => drop(self.fail(id, CallError::Ended, wakers)),
+            Notice::TakenBack(id) => self.abandon(&id),
+            Notice::Stray => self.tally.count(Count::Stray),
+        }
+    }
+
+    fn progress(&self, progress: Progress) {
         let id = self.call_id(&Id::read(progress.token.as_bytes()));
         match id.and_then(|id| self.table().progress(id, Instant::now())) {
             Some(sink) => sink(progress),

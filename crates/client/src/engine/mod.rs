@@ -7,16 +7,19 @@
 //! what is wrong with it.
 
 mod call;
+mod errands;
 mod inbound;
 #[cfg(test)]
 mod model;
 mod pool;
 mod table;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_wire::{Progress, Raw, TooComplex};
 
@@ -27,6 +30,8 @@ use crate::options::ProgressSink;
 use crate::tap::{Direction, Tap};
 
 pub(crate) use call::Call;
+use errands::Errands;
+pub(crate) use errands::{Errand, Refusal};
 use pool::Pool;
 use table::{Expired, Table, Waiting};
 
@@ -47,6 +52,8 @@ pub enum ResultKind {
     Complete,
     /// The server wants something first.
     InputRequired,
+    /// The server goes on by itself, and can be asked how far it is.
+    Task,
 }
 
 /// The way to a server. A link is not a pair of streams: over HTTP each request has one of its own.
@@ -74,14 +81,16 @@ pub(crate) enum NotTaken {
     Broken,
     /// We are closing.
     Closed,
+    /// It comes from within too many calls of the same kind.
+    TooDeep(usize),
 }
 
 /// What the engine must ask about the protocol, without knowing any method by name.
 pub(crate) trait Dialect: Send + Sync {
     /// A request from the server.
-    fn request(&self, method: &str, params: Option<&Raw>) -> Reply;
-    /// A notification from the server; progress is handed back for the call it belongs to.
-    fn notification(&self, method: &str, params: Option<Raw>) -> Option<Progress>;
+    fn request(&self, method: &str, params: Option<Raw>) -> Reply;
+    /// A notification from the server, and what of it concerns the calls.
+    fn notification(&self, method: &str, params: Option<Raw>) -> Notice;
     /// The message that withdraws a call.
     fn cancellation(&self, id: u64, reason: &str) -> String;
     /// What a `resultType` means, or that it means nothing.
@@ -90,11 +99,26 @@ pub(crate) trait Dialect: Send + Sync {
     fn accepts_batches(&self) -> bool;
 }
 
+/// What a notification means for the calls in flight.
+pub(crate) enum Notice {
+    /// Nothing.
+    None,
+    /// A call has got on.
+    Progress(Progress),
+    /// The server ends one of our calls by itself; its id.
+    Ended(u64),
+    /// The server takes one of its own requests back; its id as text.
+    TakenBack(String),
+    /// It belongs to nothing that is there.
+    Stray,
+}
+
 /// What to do about a server's request.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
     Result(Raw),
-    Error(i64, &'static str),
+    Refused(Refusal),
+    /// Answered when that is done.
+    Later(Errand),
     /// Not answered on the wire: a server of the stateless era may not ask.
     Unwanted,
     /// Nothing a server would say.
@@ -131,6 +155,11 @@ pub(crate) enum WhenDropped {
 
 /// One connection's calls.
 pub(crate) struct Engine {
+    me: Weak<Engine>,
+    errands: Errands,
+    /// Where questions are answered, whichever thread they arrive on.
+    runtime: Option<Handle>,
+    lost: Notify,
     table: Mutex<Table>,
     link: Arc<dyn Link>,
     dialect: Arc<dyn Dialect>,
@@ -149,9 +178,13 @@ impl Engine {
         dialect: Arc<dyn Dialect>,
         tap: Option<Arc<dyn Tap>>,
         limits: Limits,
-    ) -> Self {
+    ) -> Arc<Self> {
         let table = Mutex::new(Table::new(limits.in_flight));
-        Self {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            errands: Errands::default(),
+            runtime: Handle::try_current().ok(),
+            lost: Notify::new(),
             table,
             link,
             dialect,
@@ -160,7 +193,7 @@ impl Engine {
             results: Pool::default(),
             tally: Tally::new(server),
             suspicion: Mutex::default(),
-        }
+        })
     }
 
     /// Takes a call in and gives it an id, which its request then carries. Dropped unsent, it leaves no trace.
@@ -178,6 +211,8 @@ impl Engine {
             when_dropped: request.when_dropped,
             // Until the link has said better: it may have left.
             ticket: None,
+            patience: self.limits.ask,
+            detached: false,
         };
         let (id, earlier) = self.table().insert(waiting)?;
         Ok(Reserved { call: Call::new(Arc::clone(self), id), digits: Digits::of(id), earlier })
@@ -193,8 +228,9 @@ impl Engine {
         } else {
             self.submit(parts).map_err(|refusal| match refusal {
                 NotTaken::Full => CallError::Busy,
-                NotTaken::Broken => self.lost(GoneCause::ClosedInput),
-                NotTaken::Closed => self.lost(GoneCause::Closed),
+                NotTaken::Broken => self.lost_by(GoneCause::ClosedInput),
+                NotTaken::Closed => self.lost_by(GoneCause::Closed),
+                NotTaken::TooDeep(depth) => CallError::TooDeep(depth),
             })
         };
         match taken {
@@ -234,7 +270,7 @@ impl Engine {
     pub fn expire(&self, now: Instant, wakers: &mut Vec<Waker>) {
         let hint = self.suspicion();
         let expired = self.table().expire(now, hint.as_deref(), wakers);
-        for Expired { id, limit, when_dropped } in expired {
+        for Expired { id, limit, when_dropped, .. } in expired {
             if when_dropped == WhenDropped::Withdraw {
                 let reason = match limit {
                     TimeLimit::Idle => "timed out",
@@ -258,6 +294,20 @@ impl Engine {
         let mut wakers = Vec::new();
         self.table().close(Arc::new(gone), |ticket| self.link.may_have_left(ticket), &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
+        self.errands.abort_all();
+        self.lost.notify_waiters();
+    }
+
+    /// Resolves when the server is gone, to what a call would end with.
+    pub async fn gone(&self) -> CallError {
+        loop {
+            let lost = self.lost.notified();
+            let known = self.table().closed_error();
+            match known {
+                Some(error) => return error,
+                None => lost.await,
+            }
+        }
     }
 
     /// The most recent thing that may explain why an answer does not come.
@@ -270,7 +320,7 @@ impl Engine {
     }
 
     /// What a call made now ends with. Between the first sign of the end and its full account, the sign must do.
-    fn lost(&self, sign: GoneCause) -> CallError {
+    fn lost_by(&self, sign: GoneCause) -> CallError {
         let known = self.table().closed_error();
         known.unwrap_or_else(|| {
             CallError::ServerGone(Arc::new(Gone { cause: sign, exit: None, stderr: Vec::new(), hint: None }))
@@ -302,6 +352,11 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
+    /// The id.
+    pub fn number(&self) -> u64 {
+        self.call.id()
+    }
+
     /// A copy of the id's text, to be put into the request.
     pub fn id(&self) -> Digits {
         self.digits

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tokio::time::Instant;
-use wharf_wire::{Bounds, Revision};
+use wharf_wire::Revision;
 
 use super::{Answer, Call, Effect, Engine, Link, NotTaken, Request, Ticket, WhenDropped};
+use crate::bulletin::Bulletin;
+use crate::desk::Desk;
 use crate::era::Manners;
 use crate::error::{CallError, Gone, GoneCause};
 use crate::limits::Limits;
@@ -97,9 +99,9 @@ struct World {
 impl World {
     fn new() -> Self {
         let link = Arc::new(Kept::default());
-        let manners = Arc::new(Manners::new(None, Bounds::default()));
+        let manners = Arc::new(Manners::new(Desk::default(), Bulletin::default(), None));
         manners.settle(Revision::LATEST_STATELESS);
-        let engine = Arc::new(Engine::new("model".to_owned(), link.clone(), manners, None, Limits::default()));
+        let engine = Engine::new("model".to_owned(), link.clone(), manners, None, Limits::default());
         Self { engine, link, calls: BTreeMap::new(), lost: false }
     }
 

@@ -28,6 +28,9 @@ pub(super) struct Table {
     due: Instant,
     /// What the link's task last set its clock to.
     armed: Instant,
+    /// Who stops the clocks at present, and since when they stand.
+    stops: usize,
+    stopped_since: Option<Instant>,
     closed: Option<Arc<Gone>>,
 }
 
@@ -54,6 +57,10 @@ pub(super) struct Waiting {
     pub effect: Effect,
     pub when_dropped: WhenDropped,
     pub ticket: Option<Ticket>,
+    /// For how much longer its clock may be stopped.
+    pub patience: Duration,
+    /// Nobody waits for its outcome.
+    pub detached: bool,
 }
 
 /// A call whose time was up.
@@ -61,6 +68,7 @@ pub(super) struct Expired {
     pub id: u64,
     pub limit: TimeLimit,
     pub when_dropped: WhenDropped,
+    detached: bool,
 }
 
 impl Table {
@@ -72,6 +80,8 @@ impl Table {
             limit: limit.min(1 << SLOT_BITS),
             due: never,
             armed: never,
+            stops: 0,
+            stopped_since: None,
             closed: None,
         }
     }
@@ -108,8 +118,43 @@ impl Table {
         let Some(state @ State::Waiting(_)) = self.find(id) else { return false };
         if let State::Waiting(waiting) = std::mem::replace(state, State::Done(outcome)) {
             wakers.extend(waiting.waker);
+            if waiting.detached {
+                self.release(id);
+            }
         }
         true
+    }
+
+    /// Lets a call go on with nobody waiting for it.
+    pub fn detach(&mut self, id: u64) {
+        match self.find(id) {
+            Some(State::Waiting(waiting)) => waiting.detached = true,
+            _ => drop(self.release(id)),
+        }
+    }
+
+    /// Stops every clock: a person is being asked.
+    pub fn stop_clocks(&mut self, now: Instant) {
+        self.stops += 1;
+        self.stopped_since.get_or_insert(now);
+    }
+
+    /// Takes one stop back. The last one sets every clock going again, later by what it stood.
+    pub fn restart_clocks(&mut self, now: Instant) {
+        self.stops -= 1;
+        if self.stops > 0 {
+            return;
+        }
+        let Some(since) = self.stopped_since.take() else { return };
+        for slot in &mut self.slots {
+            let State::Waiting(waiting) = &mut slot.state else { continue };
+            let stood = now.saturating_duration_since(since.max(waiting.since)).min(waiting.patience);
+            waiting.soft += stood;
+            waiting.hard += stood;
+            waiting.patience -= stood;
+        }
+        // Found out anew when the clock rings.
+        self.due = now;
     }
 
     /// Takes a call's outcome, or leaves a waker for it.
@@ -159,19 +204,25 @@ impl Table {
         self.due = far_from_now();
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let State::Waiting(waiting) = &mut slot.state else { continue };
-            if now < waiting.soft {
-                self.due = self.due.min(waiting.soft);
+            // While the clocks stand, a call still has all the patience that is left to it.
+            let grace = if self.stopped_since.is_some() { waiting.patience } else { Duration::ZERO };
+            if now < waiting.soft + grace {
+                self.due = self.due.min(waiting.soft + grace);
                 continue;
             }
-            let limit = if now >= waiting.hard { TimeLimit::Total } else { TimeLimit::Idle };
+            let limit = if now >= waiting.hard + grace { TimeLimit::Total } else { TimeLimit::Idle };
             let when_dropped = waiting.when_dropped;
             let after = match limit {
                 TimeLimit::Idle => waiting.idle,
                 TimeLimit::Total => waiting.hard - waiting.since,
             };
             wakers.extend(waiting.waker.take());
+            let detached = waiting.detached;
             slot.state = State::Done(Err(CallError::TimedOut { after, limit, hint: hint.map(str::to_owned) }));
-            expired.push(Expired { id: id_of(slot.generation, index as u32), limit, when_dropped });
+            expired.push(Expired { id: id_of(slot.generation, index as u32), limit, when_dropped, detached });
+        }
+        for call in expired.iter().filter(|call| call.detached) {
+            self.release(call.id);
         }
         expired
     }
@@ -254,6 +305,8 @@ mod tests {
             effect,
             when_dropped: WhenDropped::Withdraw,
             ticket: None,
+            patience: Duration::from_secs(600),
+            detached: false,
         }
     }
 
@@ -300,6 +353,41 @@ mod tests {
         let now = Instant::now() + Duration::from_secs(2);
         assert_eq!(table.expire(now, None, &mut Vec::new()).len(), 1);
         assert!(table.arm() > now);
+    }
+
+    #[test]
+    fn clocks_stand_while_a_person_is_asked_but_not_for_ever() {
+        let mut table = Table::new(4);
+        let now = Instant::now();
+        let at = |seconds: u64| now + Duration::from_secs(seconds);
+        let (id, _) = table.insert(waiting(Effect::Reads, 30)).unwrap();
+        table.stop_clocks(at(10));
+        table.stop_clocks(at(20));
+        assert!(table.expire(at(500), None, &mut Vec::new()).is_empty());
+        table.restart_clocks(at(510));
+        assert!(table.expire(at(511), None, &mut Vec::new()).is_empty(), "somebody still asks");
+        table.restart_clocks(at(550));
+        // 540 seconds it stood, so that of the 30 there are 20 left.
+        assert!(table.expire(at(569), None, &mut Vec::new()).is_empty());
+        table.stop_clocks(at(569));
+        // Of ten minutes' patience 60 seconds are left.
+        assert!(table.expire(at(629), None, &mut Vec::new()).is_empty());
+        assert_eq!(table.expire(at(631), None, &mut Vec::new()).len(), 1);
+        assert!(matches!(table.poll(id, Waker::noop()), Poll::Ready(Err(CallError::TimedOut { .. }))));
+    }
+
+    #[test]
+    fn a_detached_call_leaves_nothing() {
+        let mut table = Table::new(1);
+        for end in 0..2 {
+            let (id, _) = table.insert(waiting(Effect::Reads, 30)).unwrap();
+            table.detach(id);
+            match end {
+                0 => assert!(table.finish(id, answer(), &mut Vec::new())),
+                _ => drop(table.expire(Instant::now() + Duration::from_secs(31), None, &mut Vec::new())),
+            }
+        }
+        assert!(table.insert(waiting(Effect::Reads, 1)).is_ok(), "the only slot is free again");
     }
 
     #[test]

@@ -3,13 +3,15 @@
 use wharf_spec::Untrusted;
 use wharf_wire::{Bounds, DecodeError, Era, InitializeResult, Raw, Revision, View};
 
-use super::{CLIENT_CAPABILITIES, CLIENT_INFO};
+use super::CLIENT_INFO;
+use crate::desk::Desk;
 use crate::error::ConnectCause;
 
 /// The parameters of `initialize`: the newest revision this era has.
-pub(crate) fn initialize_params() -> String {
+pub(crate) fn initialize_params(desk: &Desk) -> String {
     let revision = Revision::LATEST_HANDSHAKE;
-    format!(r#"{{"protocolVersion":"{revision}","capabilities":{CLIENT_CAPABILITIES},"clientInfo":{CLIENT_INFO}}}"#)
+    let capabilities = desk.capabilities(revision);
+    format!(r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"clientInfo":{CLIENT_INFO}}}"#)
 }
 
 /// Reads the answer to `initialize`. A server may choose an older revision, but not one of another era.

@@ -6,9 +6,11 @@ mod stateless;
 
 use std::sync::{Arc, OnceLock};
 
-use wharf_wire::{Bounds, Era, Progress, Raw, Revision, RpcError, UnsupportedRevision, View, code};
+use wharf_wire::{Bounds, Era, Progress, Raw, Revision, RpcError, UnsupportedRevision, View};
 
-use crate::engine::{Dialect, Nonsense, Reply, ResultKind};
+use crate::bulletin::{Bulletin, Posted};
+use crate::desk::Desk;
+use crate::engine::{Dialect, Nonsense, Notice, Reply, ResultKind};
 use crate::options::Observer;
 
 pub(crate) use handshake::{initialize_params, judge_initialize};
@@ -21,19 +23,18 @@ pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications
 
 /// What we call ourselves.
 const CLIENT_INFO: &str = concat!(r#"{"name":"wharf","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
-/// What we can do for a server: nothing yet that it would have to ask for.
-const CLIENT_CAPABILITIES: &str = "{}";
 
 /// The manners of one connection: undecided until a revision has been agreed on.
 pub(crate) struct Manners {
     revision: OnceLock<Revision>,
     observer: Option<Arc<dyn Observer>>,
-    bounds: Bounds,
+    pub desk: Desk,
+    pub bulletin: Bulletin,
 }
 
 impl Manners {
-    pub fn new(observer: Option<Arc<dyn Observer>>, bounds: Bounds) -> Self {
-        Self { revision: OnceLock::new(), observer, bounds }
+    pub fn new(desk: Desk, bulletin: Bulletin, observer: Option<Arc<dyn Observer>>) -> Self {
+        Self { revision: OnceLock::new(), observer, desk, bulletin }
     }
 
     pub fn settle(&self, revision: Revision) {
@@ -43,28 +44,63 @@ impl Manners {
     fn era(&self) -> Option<Era> {
         self.revision.get().map(|revision| revision.era())
     }
+
+    /// `notifications/cancelled`: before the stateless era a server takes its own requests back by it; since then it has
+    /// none, and ends a subscription so.
+    fn cancelled(&self, params: Option<&Raw>) -> Notice {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shape<'a> {
+            #[serde(borrow)]
+            request_id: &'a serde_json::value::RawValue,
+        }
+        let shape = params.and_then(|params| params.decode::<Shape>(self.desk.bounds()).ok());
+        let Some(Shape { request_id }) = shape else { return Notice::None };
+        if self.era() != Some(Era::Stateless) {
+            return Notice::TakenBack(request_id.get().to_owned());
+        }
+        let id = request_id.get().parse::<u64>().ok();
+        match id.filter(|id| self.bulletin.listening(*id).is_some()) {
+            Some(id) => Notice::Ended(id),
+            None => Notice::Stray,
+        }
+    }
 }
 
 impl Dialect for Manners {
-    fn request(&self, method: &str, _params: Option<&Raw>) -> Reply {
+    fn request(&self, method: &str, params: Option<Raw>) -> Reply {
         match (self.era(), method) {
             // Only a client says these: whatever sends them back is an echo, such as `cat`.
             (_, DISCOVER | INITIALIZE) => Reply::Nonsense(Nonsense("it sends back what it is sent")),
             (Some(Era::Stateless), _) => Reply::Unwanted,
             // Also before and during the handshake (2025-11-25, basic/lifecycle).
             (_, "ping") => Reply::Result(Raw::empty_object()),
-            _ => Reply::Error(code::METHOD_NOT_FOUND, "not offered by this client"),
+            _ => match self.desk.consider(method, params) {
+                Ok(errand) => Reply::Later(errand),
+                Err(refusal) => Reply::Refused(refusal),
+            },
         }
     }
 
-    fn notification(&self, method: &str, params: Option<Raw>) -> Option<Progress> {
+    fn notification(&self, method: &str, params: Option<Raw>) -> Notice {
         if method == "notifications/progress" {
-            return params.and_then(|params| Progress::view(params, &self.bounds).ok());
+            let progress = params.and_then(|params| Progress::view(params, self.desk.bounds()).ok());
+            return progress.map_or(Notice::None, Notice::Progress);
         }
         if let Some(observer) = &self.observer {
             observer.notification(method, params.as_ref());
         }
-        None
+        match method {
+            "notifications/cancelled" => return self.cancelled(params.as_ref()),
+            "notifications/message" => self.desk.log(params),
+            _ => {
+                let posted = self.era().map(|era| self.bulletin.post(era, method, params.as_ref()));
+                if posted == Some(Posted::Stray) {
+                    return Notice::Stray;
+                }
+            }
+        }
+        Notice::None
     }
 
     fn cancellation(&self, id: u64, reason: &str) -> String {
@@ -81,6 +117,7 @@ impl Dialect for Manners {
         match result_type {
             None | Some("complete") => Some(ResultKind::Complete),
             Some("input_required") => Some(ResultKind::InputRequired),
+            Some("task") if self.desk.services().tasks => Some(ResultKind::Task),
             Some(_) => None,
         }
     }

@@ -2,16 +2,20 @@
 
 use wharf_wire::Revision;
 
-use super::{CLIENT_CAPABILITIES, CLIENT_INFO};
+use super::CLIENT_INFO;
+use crate::desk::Desk;
 
 /// The members of `_meta` that every request carries (2026-07-28, basic/index), without the braces.
-pub(crate) fn meta_members(revision: Revision) -> String {
+pub(crate) fn meta_members(revision: Revision, desk: &Desk) -> String {
+    let capabilities = desk.capabilities(revision);
+    let level = desk.services().log_level.filter(|_| desk.services().logs.is_some());
+    let level = level.map(|level| format!(r#","io.modelcontextprotocol/logLevel":"{level}""#)).unwrap_or_default();
     format!(
-        r#""io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{CLIENT_CAPABILITIES},"io.modelcontextprotocol/clientInfo":{CLIENT_INFO}"#
+        r#""io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{CLIENT_INFO}{level}"#
     )
 }
 
 /// The parameters of `server/discover`, which is also the probe for this era.
-pub(crate) fn discover_params(revision: Revision) -> String {
-    format!(r#"{{"_meta":{{{}}}}}"#, meta_members(revision))
+pub(crate) fn discover_params(revision: Revision, desk: &Desk) -> String {
+    format!(r#"{{"_meta":{{{}}}}}"#, meta_members(revision, desk))
 }

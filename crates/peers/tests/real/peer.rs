@@ -101,7 +101,12 @@ pub async fn check(mut peer: Peer, more: impl AsyncFnOnce(&Connection, &Path)) {
         Err(error) => panic!("{error}\n{:?}\n{}", error.trace, error.stderr.join("\n")),
     };
     let facts = connection.facts();
-    assert_eq!((facts.revision, facts.containment), (peer.revision, Containment::Guard), "{:?}", connection.trace());
+    assert_eq!(
+        (facts.revision, facts.process.map(|process| process.containment)),
+        (peer.revision, Some(Containment::Guard)),
+        "{:?}",
+        connection.trace()
+    );
     assert!(!marked_processes(&marker).is_empty(), "the marker shows who is there");
     tools(&connection, &peer).await;
     resources(&connection, &peer).await;

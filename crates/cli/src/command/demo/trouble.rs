@@ -66,7 +66,8 @@ pub async fn missing(cast: &Cast<'_>) -> Scene {
 }
 
 pub async fn close(cast: &Cast<'_>) -> Scene {
-    let pids: Vec<i32> = cast.servers.iter().map(|server| server.facts().pid).collect();
+    let pids: Vec<i32> =
+        cast.servers.iter().filter_map(|server| server.facts().process).map(|process| process.pid).collect();
     let began = std::time::Instant::now();
     cast.session.close().await;
     let took = Took(began.elapsed());

@@ -11,22 +11,18 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use crate::engine::{Dialect, Engine};
+use super::{Hold, Open, Opening, ServerProcess, Start};
 use crate::error::ConnectCause;
-use crate::guard::{Containment, GuardProgram, LaunchError, launch};
-use crate::limits::Limits;
-use crate::tap::Tap;
+use crate::guard::{LaunchError, launch};
+use crate::services::Pending;
 
 use driver::Driver;
 use link::StdioLink;
 pub(crate) use prepare::{Prepared, prepare};
 use stderr::Ring;
 
-/// An open link to a server, held together. Dropping it ends the server without waiting.
-pub(crate) struct Open {
-    pub engine: Arc<Engine>,
-    pub pid: i32,
-    pub containment: Containment,
+/// The streams and the process of a server. Dropping it ends the server without waiting.
+struct Streams {
     link: Arc<StdioLink>,
     stderr: Arc<Mutex<Ring>>,
     driver: tokio::task::AbortHandle,
@@ -34,29 +30,31 @@ pub(crate) struct Open {
     ended: watch::Receiver<bool>,
 }
 
-/// What an [`Open`] is made with.
-pub(crate) struct Opening {
-    pub name: String,
-    pub dialect: Arc<dyn Dialect>,
-    pub tap: Option<Arc<dyn Tap>>,
-    pub limits: Limits,
-    pub guard: GuardProgram,
+impl Start for Arc<Prepared> {
+    fn start(&self, opening: Opening) -> Pending<Result<Open, ConnectCause>> {
+        let prepared = Self::clone(self);
+        Box::pin(async move { open(&prepared, opening).await })
+    }
+
+    fn can_restart(&self) -> bool {
+        true
+    }
 }
 
 /// Starts the server and the task that drives its streams.
-pub(crate) async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCause> {
-    let Opening { name, dialect, tap, limits, guard } = opening;
-    let errand = prepared.errand(limits.orphan_grace);
-    let (process, streams) = launch(errand, guard).await.map_err(|error| match error {
+async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCause> {
+    let errand = prepared.errand(opening.limits.orphan_grace);
+    let (process, streams) = launch(errand, opening.guard.clone()).await.map_err(|error| match error {
         LaunchError::Server(error) if is_about_the_file(&error) => {
             ConnectCause::NotExecutable { program: prepared.program.clone(), error }
         }
         LaunchError::Server(error) | LaunchError::Around(error) => ConnectCause::Spawn(error),
     })?;
+    let limits = opening.limits.clone();
     let link = Arc::new(StdioLink::new(streams.stdin, limits.queued).map_err(ConnectCause::Spawn)?);
-    let engine = Arc::new(Engine::new(name, link.clone(), dialect, tap, limits.clone()));
+    let engine = opening.engine(link.clone());
     let ring = Arc::new(Mutex::new(Ring::new(limits.stderr_line, limits.stderr_kept)));
-    let (pid, containment) = (process.pid, process.containment);
+    let facts = ServerProcess { pid: process.pid, containment: process.containment };
     let stderr_reader = stderr::drain(streams.stderr, ring.clone()).map_err(ConnectCause::Spawn)?;
     let (mut exit, told) = (process.exit(), link.clone());
     tokio::spawn(async move { told.server_exited(driver::exited(&mut exit).await) });
@@ -68,7 +66,7 @@ pub(crate) async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, 
         driver.run(stderr_reader, lines).await;
         let _ = done.send(true);
     });
-    Ok(Open { engine, pid, containment, link, stderr: ring, driver: task.abort_handle(), ended })
+    Ok(Open::new(engine, Some(facts), Streams { link, stderr: ring, driver: task.abort_handle(), ended }))
 }
 
 fn is_about_the_file(error: &io::Error) -> bool {
@@ -78,22 +76,21 @@ fn is_about_the_file(error: &io::Error) -> bool {
     )
 }
 
-impl Open {
-    /// The last lines of stderr.
-    pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
+impl Hold for Streams {
+    fn stderr_tail(&self, lines: usize) -> Vec<String> {
         self.stderr.lock().unwrap_or_else(std::sync::PoisonError::into_inner).tail(lines)
     }
 
-    /// Ends the server the polite way and waits until nothing of it is left. Dropped while it waits, the server
-    /// goes on ending.
-    pub async fn close(&self) {
+    fn close(&self) -> Pending<()> {
         self.link.close();
         let mut ended = self.ended.clone();
-        let _ = ended.wait_for(|ended| *ended).await;
+        Box::pin(async move {
+            let _ = ended.wait_for(|ended| *ended).await;
+        })
     }
 }
 
-impl Drop for Open {
+impl Drop for Streams {
     fn drop(&mut self) {
         self.driver.abort();
     }

@@ -58,7 +58,11 @@ pub async fn group(cell: &Cell) -> Problems {
         Err(error) => return vec![explain(&error)],
     };
     let mut problems = Vec::new();
-    demand(&mut problems, connection.facts().containment == Containment::Group, || "not in a group".to_owned());
+    demand(
+        &mut problems,
+        connection.facts().process.map(|process| process.containment) == Some(Containment::Group),
+        || "not in a group".to_owned(),
+    );
     let outcome = call_tool(&connection, "echo").await;
     demand(&mut problems, outcome.is_ok(), || call_word(&outcome).to_owned());
     connection.close().await;

@@ -1,0 +1,224 @@
+//! What a server says unasked, brought to whoever wants to hear it.
+//!
+//! News is kept as what has changed, never as a queue of messages: a server that floods costs nothing, and whoever
+//! comes late still learns everything.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use wharf_wire::{Acknowledged, Bounds, Era, Id, Interest, Raw, Task, View, subscription_id};
+
+use crate::cache::{Cache, is_at_or_below};
+
+/// Names of changed resources kept for one listener; beyond that all of them are said to have changed.
+const MOST_NAMES: usize = 1024;
+
+/// Who listens on one connection.
+#[derive(Default)]
+pub(crate) struct Bulletin {
+    inboxes: Mutex<Vec<Arc<Inbox>>>,
+    pages: Mutex<HashMap<String, Arc<Notify>>>,
+    cache: Arc<Cache>,
+    bounds: Bounds,
+}
+
+/// One listener's news.
+pub(crate) struct Inbox {
+    interest: Interest,
+    news: Mutex<News>,
+    /// Somebody should look.
+    pub arrived: Notify,
+}
+
+/// What has changed since somebody looked.
+#[derive(Default)]
+pub(crate) struct News {
+    /// The id of the request this is the answer stream of (2026-07-28).
+    pub listen: Option<u64>,
+    pub acknowledged: Option<Interest>,
+    pub tools: bool,
+    pub prompts: bool,
+    pub resources: bool,
+    pub uris: BTreeSet<String>,
+    pub tasks: HashMap<String, Task>,
+}
+
+/// What became of a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Posted {
+    /// It was none of this.
+    Other,
+    Heard,
+    /// It names a subscription nobody has.
+    Stray,
+}
+
+/// The subscription itself is told something, and no news.
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
+impl Bulletin {
+    pub fn new(cache: Arc<Cache>, bounds: Bounds) -> Self {
+        Self { cache, bounds, ..Self::default() }
+    }
+
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Opens an inbox; it is closed by [`Bulletin::close`].
+    pub fn open(&self, interest: Interest) -> Arc<Inbox> {
+        let inbox = Arc::new(Inbox { interest, news: Mutex::default(), arrived: Notify::new() });
+        locked(&self.inboxes).push(Arc::clone(&inbox));
+        inbox
+    }
+
+    pub fn close(&self, inbox: &Arc<Inbox>) {
+        locked(&self.inboxes).retain(|other| !Arc::ptr_eq(other, inbox));
+    }
+
+    /// Whether anybody but this one wants to hear of the resource.
+    pub fn is_wanted(&self, uri: &str, but: &Arc<Inbox>) -> bool {
+        let inboxes = locked(&self.inboxes);
+        inboxes.iter().any(|inbox| !Arc::ptr_eq(inbox, but) && inbox.interest.uris.iter().any(|wanted| wanted == uri))
+    }
+
+    /// The inbox whose stream has this id.
+    pub fn listening(&self, id: u64) -> Option<Arc<Inbox>> {
+        let inboxes = locked(&self.inboxes);
+        inboxes.iter().find(|inbox| inbox.news().listen == Some(id)).cloned()
+    }
+
+    /// Is notified when the server says that a page is done with.
+    pub fn page(&self, elicitation: &str) -> Arc<Notify> {
+        Arc::clone(locked(&self.pages).entry(elicitation.to_owned()).or_default())
+    }
+
+    pub fn forget_page(&self, elicitation: &str) {
+        locked(&self.pages).remove(elicitation);
+    }
+
+    /// Takes a notification that concerns changes.
+    pub fn post(&self, era: Era, method: &str, params: Option<&Raw>) -> Posted {
+        let Some(change) = self.read(method, params) else { return Posted::Other };
+        if let Change::PageDone(elicitation) = &change {
+            locked(&self.pages).get(elicitation).inspect(|waiting| waiting.notify_one());
+            return Posted::Heard;
+        }
+        let to = match era {
+            Era::Handshake => self.interested(&change),
+            Era::Stateless => {
+                let id = params.and_then(subscription_id);
+                let id = id.as_ref().and_then(|id| match Id::read(id.as_bytes()) {
+                    Id::Integer(number) => u64::try_from(number).ok(),
+                    _ => None,
+                });
+                match id.and_then(|id| self.listening(id)) {
+                    Some(inbox) => vec![inbox],
+                    None => return Posted::Stray,
+                }
+            }
+        };
+        self.make_stale(&change);
+        for inbox in to {
+            inbox.news().note(&change);
+            inbox.arrived.notify_one();
+        }
+        Posted::Heard
+    }
+
+    fn read(&self, method: &str, params: Option<&Raw>) -> Option<Change> {
+        let member = |name: &str| {
+            let members = wharf_wire::members(params?, &self.bounds).ok()?;
+            let (_, value) = members.into_iter().find(|(key, _)| key == name)?;
+            value.decode::<String>(&self.bounds).ok()
+        };
+        let method = method.strip_prefix("notifications/")?;
+        Some(match method {
+            "tools/list_changed" => Change::Tools,
+            "prompts/list_changed" => Change::Prompts,
+            "resources/list_changed" => Change::Resources,
+            "resources/updated" => Change::Resource(member("uri")?),
+            "tasks" | "tasks/status" => Change::Task(Box::new(Task::view(params?.clone(), &self.bounds).ok()?)),
+            "elicitation/complete" => Change::PageDone(member("elicitationId")?),
+            _ if ACKNOWLEDGED.strip_prefix("notifications/") == Some(method) => {
+                let Acknowledged(interest) = Acknowledged::view(params?.clone(), &self.bounds).ok()?;
+                Change::Acknowledged(interest)
+            }
+            _ => return None,
+        })
+    }
+
+    fn interested(&self, change: &Change) -> Vec<Arc<Inbox>> {
+        let inboxes = locked(&self.inboxes);
+        inboxes.iter().filter(|inbox| change.concerns(&inbox.interest)).cloned().collect()
+    }
+
+    fn make_stale(&self, change: &Change) {
+        match change {
+            Change::Tools => self.cache.forget("tools/list"),
+            Change::Prompts => self.cache.forget("prompts/list"),
+            Change::Resources => {
+                self.cache.forget("resources/list");
+                self.cache.forget("resources/templates/list");
+            }
+            Change::Resource(uri) => self.cache.forget_resource(uri),
+            Change::Task(_) | Change::PageDone(_) | Change::Acknowledged(_) => {}
+        }
+    }
+}
+
+enum Change {
+    Tools,
+    Prompts,
+    Resources,
+    Resource(String),
+    Task(Box<Task>),
+    PageDone(String),
+    Acknowledged(Interest),
+}
+
+impl Change {
+    fn concerns(&self, interest: &Interest) -> bool {
+        match self {
+            Self::Tools => interest.tools,
+            Self::Prompts => interest.prompts,
+            Self::Resources => interest.resources,
+            Self::Resource(uri) => interest.uris.iter().any(|wanted| is_at_or_below(uri, wanted)),
+            Self::Task(task) => interest.tasks.contains(&task.id),
+            Self::PageDone(_) | Self::Acknowledged(_) => false,
+        }
+    }
+}
+
+impl Inbox {
+    pub fn interest(&self) -> &Interest {
+        &self.interest
+    }
+
+    pub fn news(&self) -> MutexGuard<'_, News> {
+        locked(&self.news)
+    }
+}
+
+impl News {
+    fn note(&mut self, change: &Change) {
+        match change {
+            Change::Tools => self.tools = true,
+            Change::Prompts => self.prompts = true,
+            Change::Resources => self.resources = true,
+            Change::Resource(uri) if self.uris.len() < MOST_NAMES => drop(self.uris.insert(uri.clone())),
+            // Too many to name: that the list has changed makes whoever listens look at all of them.
+            Change::Resource(_) => self.resources = true,
+            Change::Task(task) if self.tasks.len() < MOST_NAMES || self.tasks.contains_key(&task.id) => {
+                self.tasks.insert(task.id.clone(), Task::clone(task));
+            }
+            Change::Task(_) | Change::PageDone(_) => {}
+            Change::Acknowledged(interest) => self.acknowledged = Some(interest.clone()),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,209 @@
+//! Where a server's questions are received, whichever way they come: as requests, or as rounds of a call.
+//!
+//! Decides what is asked at all (only what was declared, and not too often), reads the question, and brings the answer
+//! into the protocol's shape. Knows nothing of ids, calls or links.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_spec::Untrusted;
+use wharf_wire::{
+    Bounds, DecodeError, ElicitAnswer, Elicitation, LogMessage, Raw, Revision, SamplingRequest, UrlRequest, View, code,
+};
+
+use crate::engine::{Errand, Refusal};
+use crate::limits::Limits;
+use crate::services::{NotSampled, Pending, Services};
+
+pub(crate) const ELICIT: &str = "elicitation/create";
+pub(crate) const SAMPLE: &str = "sampling/createMessage";
+pub(crate) const ROOTS: &str = "roots/list";
+
+/// What a server is told when a person says no to sampling (2025-11-25, client/sampling).
+pub(crate) const USER_REJECTED: i64 = -1;
+
+/// A person's minute.
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub(crate) struct Desk {
+    server: String,
+    services: Services,
+    limits: Limits,
+    /// When a person was asked, in the last minute.
+    asked: Mutex<VecDeque<Instant>>,
+}
+
+impl Desk {
+    pub fn new(server: String, services: Services, limits: Limits) -> Self {
+        Self { server, services, limits, asked: Mutex::default() }
+    }
+
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    pub fn bounds(&self) -> &Bounds {
+        &self.limits.bounds
+    }
+
+    /// What is declared to a server that speaks this revision.
+    pub fn capabilities(&self, revision: Revision) -> String {
+        let Services { elicitation, sampling, roots, tasks, .. } = &self.services;
+        let mut parts = Vec::new();
+        if let Some(elicitor) = elicitation.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
+            parts.push(match (elicitor.shows_pages(), revision >= Revision::V2025_11_25) {
+                (true, true) => r#""elicitation":{"form":{},"url":{}}"#,
+                (false, true) => r#""elicitation":{"form":{}}"#,
+                (_, false) => r#""elicitation":{}"#,
+            });
+        }
+        if let Some(sampler) = sampling {
+            let tools = sampler.uses_tools() && revision >= Revision::V2025_11_25;
+            parts.push(if tools { r#""sampling":{"tools":{}}"# } else { r#""sampling":{}"# });
+        }
+        if roots.is_some() {
+            let changes = revision < Revision::V2026_07_28;
+            parts.push(if changes { r#""roots":{"listChanged":true}"# } else { r#""roots":{}"# });
+        }
+        if revision >= Revision::V2026_07_28 {
+            parts.push(match tasks {
+                true => r#""extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/skills":{}}"#,
+                false => r#""extensions":{"io.modelcontextprotocol/skills":{}}"#,
+            });
+        }
+        format!("{{{}}}", parts.join(","))
+    }
+
+    /// Reads a question and begins to answer it. Refused at once is what was never declared or cannot be read.
+    pub fn consider(&self, method: &str, params: Option<Raw>) -> Result<Errand, Refusal> {
+        let undeclared = || Refusal::new(code::METHOD_NOT_FOUND, "not offered by this client");
+        match method {
+            ELICIT if self.services.elicitation.is_some() => self.elicit(params),
+            SAMPLE if self.services.sampling.is_some() => self.sample(params),
+            ROOTS => {
+                let source = self.services.roots.as_ref().ok_or_else(undeclared)?;
+                let roots = serde_json::json!({ "roots": source.roots(&self.server) });
+                let roots = Raw::of(&roots).map_err(|error| Refusal::new(code::INTERNAL, error.to_string()))?;
+                Ok(Errand { person: false, work: Box::pin(std::future::ready(Ok(roots))) })
+            }
+            _ => Err(undeclared()),
+        }
+    }
+
+    /// Takes what the server logs.
+    pub fn log(&self, params: Option<Raw>) {
+        if let (Some(sink), Some(params)) = (&self.services.logs, params)
+            && let Ok(message) = LogMessage::view(params, &self.limits.bounds)
+        {
+            sink.log(&self.server, message);
+        }
+    }
+
+    /// Asks a person to open a page; says whether they will.
+    pub async fn show_page(&self, page: UrlRequest) -> ElicitAnswer {
+        let Some(elicitor) = self.services.elicitation.as_ref().filter(|elicitor| elicitor.shows_pages()) else {
+            return ElicitAnswer::Cancel;
+        };
+        if !self.may_ask() {
+            return ElicitAnswer::Decline;
+        }
+        in_time(self.limits.ask, elicitor.elicit(&self.server, Elicitation::Url(page)))
+            .await
+            .unwrap_or(ElicitAnswer::Cancel)
+    }
+
+    /// Resolves when the person says that they are done with the page.
+    pub fn page_done(&self, page: &UrlRequest) -> Pending<()> {
+        match &self.services.elicitation {
+            Some(elicitor) => elicitor.page_done(&self.server, page),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+
+    fn elicit(&self, params: Option<Raw>) -> Result<Errand, Refusal> {
+        let question = read::<Elicitation>(params, self.bounds())?;
+        let Some(elicitor) = &self.services.elicitation else { return Err(unreadable(&"not offered")) };
+        if matches!(question, Elicitation::Url(_)) && !elicitor.shows_pages() {
+            return Err(Refusal::new(code::INVALID_PARAMS, "this client shows forms only, no pages"));
+        }
+        if !self.may_ask() {
+            let answer = Ok(ElicitAnswer::Decline.to_raw());
+            return Ok(Errand { person: false, work: Box::pin(std::future::ready(answer)) });
+        }
+        let asking = elicitor.elicit(&self.server, question.clone());
+        let limit = self.limits.ask;
+        let work = async move {
+            let answer = in_time(limit, asking).await.unwrap_or(ElicitAnswer::Cancel);
+            Ok(completed(&question, answer).to_raw())
+        };
+        Ok(Errand { person: true, work: Box::pin(work) })
+    }
+
+    fn sample(&self, params: Option<Raw>) -> Result<Errand, Refusal> {
+        let request = read::<SamplingRequest>(params, self.bounds())?;
+        let Some(sampler) = &self.services.sampling else { return Err(unreadable(&"not offered")) };
+        if request.tools.is_some() && !sampler.uses_tools() {
+            return Err(Refusal::new(code::INVALID_PARAMS, "this client samples without tools"));
+        }
+        if !self.may_ask() {
+            return Err(Refusal::new(USER_REJECTED, "too many questions"));
+        }
+        let sampling = sampler.sample(&self.server, request);
+        let limit = self.limits.ask;
+        let work = async move {
+            match in_time(limit, sampling).await {
+                Some(Ok(message)) => Ok(message),
+                Some(Err(NotSampled::Failed(why))) => Err(Refusal::new(code::INTERNAL, why)),
+                Some(Err(NotSampled::Declined)) | None => Err(Refusal::new(USER_REJECTED, "declined by the user")),
+            }
+        };
+        Ok(Errand { person: true, work: Box::pin(work) })
+    }
+
+    /// Whether a person may be asked once more just now.
+    fn may_ask(&self) -> bool {
+        let now = Instant::now();
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        while asked.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {
+            asked.pop_front();
+        }
+        let room = asked.len() < self.limits.asks_per_minute;
+        if room {
+            asked.push_back(now);
+        } else {
+            tracing::warn!(server = %self.server, "it asks too often; declined without asking");
+        }
+        room
+    }
+}
+
+/// Fills in what an accepted form leaves out. What does not fit the form does not leave.
+fn completed(question: &Elicitation, answer: ElicitAnswer) -> ElicitAnswer {
+    match (question, answer) {
+        (Elicitation::Form(form), ElicitAnswer::Accept(content)) => {
+            match form.complete(&content.unwrap_or_else(Raw::empty_object)) {
+                Ok(content) => ElicitAnswer::Accept(Some(content)),
+                Err(_) => ElicitAnswer::Cancel,
+            }
+        }
+        (Elicitation::Url(_), ElicitAnswer::Accept(_)) => ElicitAnswer::Accept(None),
+        (_, answer) => answer,
+    }
+}
+
+fn read<T: View>(params: Option<Raw>, bounds: &Bounds) -> Result<T, Refusal> {
+    let params = params.unwrap_or_else(Raw::empty_object);
+    T::view(params, bounds).map_err(|error: DecodeError| unreadable(&error))
+}
+
+fn unreadable(error: &dyn std::fmt::Display) -> Refusal {
+    let error = Untrusted::new(error.to_string());
+    Refusal::new(code::INVALID_PARAMS, format!("cannot be read: {}", error.shortened(200)))
+}
+
+async fn in_time<T>(limit: Duration, work: Pending<T>) -> Option<T> {
+    tokio::time::timeout(limit, work).await.ok()
+}

@@ -1,0 +1,119 @@
+//! What a server has asked of us and has not been answered yet.
+//!
+//! Each question is a task of its own, because a person may be thinking about it; all of them end with the connection.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use wharf_wire::{Raw, code};
+
+use super::Engine;
+use crate::counters::Count;
+use crate::services::Pending;
+
+/// Questions of one server that may be open at once.
+const MOST_AT_ONCE: usize = 32;
+
+/// A question whose answer takes its time.
+pub(crate) struct Errand {
+    /// Whether a person is asked, so that clocks must stop.
+    pub person: bool,
+    pub work: Pending<Result<Raw, Refusal>>,
+}
+
+/// Why a server's question gets no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub code: i64,
+    pub message: String,
+}
+
+impl Refusal {
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+/// The open questions by their ids, as the server wrote them.
+#[derive(Default)]
+pub(super) struct Errands(Mutex<HashMap<String, AbortHandle>>);
+
+impl Errands {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn abort_all(&self) {
+        self.open().drain().for_each(|(_, task)| task.abort());
+    }
+}
+
+impl Drop for Errands {
+    fn drop(&mut self) {
+        self.abort_all();
+    }
+}
+
+impl Engine {
+    /// Begins to answer a question, on the runtime the connection was made on.
+    pub(super) fn begin(&self, id: &str, errand: Errand) {
+        let Some(runtime) = &self.runtime else {
+            return self.reply(id, Err(Refusal::new(code::INTERNAL, "nobody is here to answer")));
+        };
+        let mut open = self.errands.open();
+        if open.len() >= MOST_AT_ONCE || open.contains_key(id) {
+            drop(open);
+            return self.reply(id, Err(Refusal::new(code::INVALID_REQUEST, "too many questions at once")));
+        }
+        let (engine, own_id) = (self.me.clone(), id.to_owned());
+        let task = runtime.spawn(async move {
+            let stopped = errand.person.then(|| engine.upgrade().map(|engine| engine.stop_clocks()));
+            let outcome = errand.work.await;
+            drop(stopped);
+            let Some(engine) = engine.upgrade() else { return };
+            if engine.errands.open().remove(&own_id).is_some() {
+                engine.reply(&own_id, outcome);
+            }
+        });
+        open.insert(id.to_owned(), task.abort_handle());
+    }
+
+    /// The server no longer wants to know.
+    pub(super) fn abandon(&self, id: &str) {
+        match self.errands.open().remove(id) {
+            Some(task) => task.abort(),
+            None => self.tally.count(Count::Unmatched),
+        }
+    }
+
+    pub(super) fn reply(&self, id: &str, outcome: Result<Raw, Refusal>) {
+        let text = match outcome {
+            Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get()),
+            Err(Refusal { code, message }) => {
+                let message = serde_json::Value::from(message);
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
+            }
+        };
+        self.post(&text);
+    }
+
+    /// Stops the clocks of every call until the guard is dropped.
+    pub fn stop_clocks(&self) -> StoppedClocks {
+        self.table().stop_clocks(Instant::now());
+        StoppedClocks(self.me.clone())
+    }
+}
+
+/// While this lives, no call of the connection runs out of time.
+pub(crate) struct StoppedClocks(Weak<Engine>);
+
+impl Drop for StoppedClocks {
+    fn drop(&mut self) {
+        if let Some(engine) = self.0.upgrade() {
+            engine.table().restart_clocks(Instant::now());
+            engine.link.wake();
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a server asks in the middle of a call, answered in one round.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::sync::Notify;
+use wharf_spec::Untrusted;
+use wharf_wire::{ElicitAnswer, InputRequest, InputRequired, Raw, RpcError, UrlRequest, View, code};
+
+use crate::bulletin::Bulletin;
+use crate::connection::Connection;
+use crate::desk::{SAMPLE, USER_REJECTED};
+use crate::engine::Refusal;
+use crate::error::CallError;
+
+/// The longest wait before a call is repeated that was put off without a question.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// Answers a round: gives what the repeated request has more than the first one, beginning with a comma.
+pub(super) async fn answer(connection: &Connection, result: Raw, round: usize) -> Result<String, CallError> {
+    let limits = connection.limits();
+    let asked = InputRequired::view(result, &limits.bounds)?;
+    if asked.requests.len() > limits.round_questions {
+        return Err(CallError::Protocol(format!("it asks {} things at once", asked.requests.len())));
+    }
+    if asked.state.as_ref().is_some_and(|state| state.as_bytes().len() > limits.round_state + 2) {
+        return Err(CallError::Protocol(format!("its requestState is over {} bytes", limits.round_state)));
+    }
+    let mut more = String::new();
+    if asked.requests.is_empty() {
+        // It only wants to be asked again, later.
+        let wait = limits.listen_again.saturating_mul(1 << round.min(16)).min(LONGEST_WAIT);
+        tokio::time::sleep(wait).await;
+    } else {
+        more.push_str(",\"inputResponses\":");
+        more.push_str(&responses(connection, asked.requests).await?);
+    }
+    if let Some(state) = asked.state {
+        more.push_str(",\"requestState\":");
+        more.push_str(state.get());
+    }
+    Ok(more)
+}
+
+/// Answers questions one after the other, as an object by their keys.
+pub(super) async fn responses(connection: &Connection, requests: Vec<InputRequest>) -> Result<String, CallError> {
+    let mut text = String::from("{");
+    for InputRequest { key, method, params } in requests {
+        let errand = connection.inner().manners.desk.consider(&method, params);
+        let errand = errand.map_err(|refusal| refused(&method, refusal))?;
+        let stopped = errand.person.then(|| connection.inner().open.engine.stop_clocks());
+        let response = errand.work.await.map_err(|refusal| refused(&method, refusal))?;
+        drop(stopped);
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(key.get());
+        text.push(':');
+        text.push_str(response.get());
+    }
+    text.push('}');
+    Ok(text)
+}
+
+fn refused(method: &str, Refusal { code, message }: Refusal) -> CallError {
+    let method_shown = Untrusted::new(method).shortened(60).to_string();
+    match code {
+        USER_REJECTED if method == SAMPLE => CallError::Declined("the use of a model"),
+        code::METHOD_NOT_FOUND => CallError::Protocol(format!("it asks for `{method_shown}`, which was not offered")),
+        _ => CallError::Protocol(format!("it asks for `{method_shown}`: {message}")),
+    }
+}
+
+/// Whether an error asks for pages to be visited (2025-11-25, client/elicitation), and somebody can.
+pub(super) fn wants_pages(connection: &Connection, error: &RpcError) -> bool {
+    let elicitor = &connection.inner().manners.desk.services().elicitation;
+    error.code == code::URL_ELICITATION_REQUIRED && elicitor.as_ref().is_some_and(|elicitor| elicitor.shows_pages())
+}
+
+/// Has every page visited, and waits until the server or the person says that it is done with.
+pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Result<(), CallError> {
+    #[derive(Deserialize)]
+    struct Data<'a> {
+        #[serde(borrow)]
+        elicitations: Vec<&'a serde_json::value::RawValue>,
+    }
+    let limits = connection.limits();
+    let data = error.data.clone().unwrap_or_else(Raw::empty_object);
+    let pages: Data = data.decode(&limits.bounds)?;
+    if pages.elicitations.is_empty() || pages.elicitations.len() > limits.round_questions {
+        return Err(CallError::Refused(error));
+    }
+    for page in pages.elicitations {
+        let page = Raw::parse(page.get().to_owned()).map_err(|error| CallError::Protocol(error.to_string()))?;
+        visit(connection, UrlRequest::view(page, &limits.bounds)?).await?;
+    }
+    Ok(())
+}
+
+async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallError> {
+    let inner = connection.inner();
+    // Listened for before the page is opened: the word may come while the person still reads the question.
+    let waited = page.elicitation_id.as_deref().map(|id| Awaited::new(&inner.manners.bulletin, id));
+    let _stopped = inner.open.engine.stop_clocks();
+    if !matches!(inner.manners.desk.show_page(page.clone()).await, ElicitAnswer::Accept(_)) {
+        return Err(CallError::Declined("a page to be visited"));
+    }
+    let told = async {
+        match &waited {
+            Some(waited) => waited.notify.notified().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = told => {}
+        () = inner.manners.desk.page_done(&page) => {}
+        // Nobody said anything: the server will say whether it is enough.
+        () = tokio::time::sleep(inner.limits.ask) => {}
+    }
+    Ok(())
+}
+
+/// A page whose end is listened for.
+struct Awaited<'a> {
+    bulletin: &'a Bulletin,
+    id: &'a str,
+    notify: Arc<Notify>,
+}
+
+impl<'a> Awaited<'a> {
+    fn new(bulletin: &'a Bulletin, id: &'a str) -> Self {
+        Self { bulletin, id, notify: bulletin.page(id) }
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.bulletin.forget_page(self.id);
+    }
+}

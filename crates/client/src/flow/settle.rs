@@ -1,0 +1,138 @@
+//! One call to its end: through the rounds in which the server asks, the pages it wants visited, the task it makes of it.
+
+use std::time::{Duration, Instant};
+
+use wharf_wire::code;
+
+use super::{rounds, tasks};
+use crate::connection::Connection;
+use crate::engine::{Answer, ResultKind};
+use crate::error::{CallError, TimeLimit};
+use crate::options::{CallOptions, Inputs};
+use crate::request::Outgoing;
+
+/// A call that has its answer.
+pub(crate) struct Settled {
+    pub answer: Answer,
+    /// How often the server asked something before it answered.
+    pub rounds: usize,
+}
+
+/// The methods a server may answer with a question (2026-07-28, basic/patterns/mrtr).
+const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+
+/// What to do when a server makes a task of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum WhenTask {
+    Follow,
+    HandOver,
+}
+
+/// Makes a call and stays with it until it is answered. What one round brings goes into the next request of this call
+/// and nowhere else.
+///
+/// Dropped, it withdraws whatever is under way.
+pub(crate) async fn settle(
+    connection: &Connection,
+    call: Outgoing<'_>,
+    options: CallOptions,
+) -> Result<Settled, CallError> {
+    settle_until(connection, call, options, WhenTask::Follow).await
+}
+
+pub(super) async fn settle_until(
+    connection: &Connection,
+    call: Outgoing<'_>,
+    options: CallOptions,
+    when_task: WhenTask,
+) -> Result<Settled, CallError> {
+    let outcome = connection.send(call, "", &options)?.await;
+    if options.inputs == Inputs::Forward || is_final(&outcome) {
+        return outcome.map(|answer| Settled { answer, rounds: 0 });
+    }
+    // Rare, and large: nearly every call is over by now.
+    Box::pin(go_on(connection, call, options, when_task, outcome)).await
+}
+
+async fn go_on(
+    connection: &Connection,
+    call: Outgoing<'_>,
+    mut options: CallOptions,
+    when_task: WhenTask,
+    mut outcome: Result<Answer, CallError>,
+) -> Result<Settled, CallError> {
+    let mut budget = Budget::new(connection, &options);
+    for round in 1..=connection.limits().rounds {
+        let more = match outcome {
+            Ok(answer) if answer.kind == ResultKind::InputRequired && MAY_ASK.contains(&call.method) => {
+                rounds::answer(connection, answer.result, round).await?
+            }
+            Err(CallError::Refused(error)) if rounds::wants_pages(connection, &error) => {
+                rounds::visit_pages(connection, error).await?;
+                String::new()
+            }
+            other => return end(connection, call, &options, when_task, other, round - 1).await,
+        };
+        budget.shorten(&mut options)?;
+        let asked = Instant::now();
+        outcome = connection.send(call, &more, &options)?.await;
+        budget.spend(asked.elapsed());
+        if is_final(&outcome) {
+            return outcome.map(|answer| Settled { answer, rounds: round });
+        }
+    }
+    if outcome.as_ref().is_ok_and(|answer| answer.kind == ResultKind::Task) {
+        return end(connection, call, &options, when_task, outcome, connection.limits().rounds).await;
+    }
+    Err(CallError::TooManyRounds(connection.limits().rounds))
+}
+
+/// What is left when the server has no more questions: an answer, or a task to stay with.
+async fn end(
+    connection: &Connection,
+    call: Outgoing<'_>,
+    options: &CallOptions,
+    when_task: WhenTask,
+    outcome: Result<Answer, CallError>,
+    rounds: usize,
+) -> Result<Settled, CallError> {
+    let answer = outcome?;
+    if answer.kind != ResultKind::Task || call.method != "tools/call" || when_task == WhenTask::HandOver {
+        return Ok(Settled { answer, rounds });
+    }
+    Ok(Settled { answer: tasks::follow(connection, answer.result, options).await?, rounds })
+}
+
+/// Whether there is nothing more to be done about an outcome.
+fn is_final(outcome: &Result<Answer, CallError>) -> bool {
+    match outcome {
+        Ok(answer) => answer.kind == ResultKind::Complete,
+        Err(CallError::Refused(error)) => error.code != code::URL_ELICITATION_REQUIRED,
+        Err(_) => true,
+    }
+}
+
+/// What is left of a call's hard limit. Only the server's time counts, not that of the person it asks.
+struct Budget {
+    limit: Duration,
+    spent: Duration,
+}
+
+impl Budget {
+    fn new(connection: &Connection, options: &CallOptions) -> Self {
+        Self { limit: options.timeout_max.unwrap_or(connection.limits().call_max), spent: Duration::ZERO }
+    }
+
+    fn spend(&mut self, time: Duration) {
+        self.spent += time;
+    }
+
+    fn shorten(&self, options: &mut CallOptions) -> Result<(), CallError> {
+        let left = self.limit.saturating_sub(self.spent);
+        if left.is_zero() {
+            return Err(CallError::TimedOut { after: self.limit, limit: TimeLimit::Total, hint: None });
+        }
+        options.timeout_max = Some(left);
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! Watching a server: `subscriptions/listen` since 2026-07-28, before that `resources/subscribe` and what comes unasked.
+//!
+//! There is no task behind a subscription: it lives in whoever awaits its events. News that comes meanwhile is kept.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use wharf_wire::{Interest, Raw, Task, code};
+
+use crate::bulletin::{Inbox, News};
+use crate::connection::Connection;
+use crate::engine::{Call, Effect};
+use crate::error::{CallError, TimeLimit};
+use crate::options::CallOptions;
+use crate::request::Outgoing;
+
+/// Openings in a row that may fail before a subscription is given up.
+const MOST_FAILURES: u32 = 6;
+
+/// What a server said of something it is watched for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event {
+    /// The list of tools has changed.
+    Tools,
+    /// The list of prompts has changed.
+    Prompts,
+    /// The list of resources has changed.
+    Resources,
+    /// This resource has changed: one that was asked for, or one below it.
+    Resource(String),
+    /// A task has got on.
+    Task(Box<Task>),
+    /// The subscription was interrupted and is open again. Events may have been missed: whoever listens lists and reads
+    /// again what it cares for.
+    Resumed,
+}
+
+/// A server being watched. Dropping it ends the watch.
+pub struct Subscription {
+    connection: Connection,
+    inbox: Arc<Inbox>,
+    honoured: Interest,
+    /// The request that is answered when the watch ends (2026-07-28).
+    listen: Option<Call>,
+    ready: VecDeque<Event>,
+    /// Whether the watch has been open before.
+    resuming: bool,
+    failures: u32,
+}
+
+impl Connection {
+    /// Watches what is asked for, as far as the server offers it: see [`Subscription::honoured`].
+    pub async fn subscribe(&self, interest: Interest) -> Result<Subscription, CallError> {
+        let wanted = self.offered(&interest);
+        if wanted.is_empty() {
+            return Err(CallError::Unsupported("notice of any of these changes"));
+        }
+        let inbox = self.inner().manners.bulletin.open(wanted);
+        let mut subscription = Subscription {
+            connection: self.clone(),
+            inbox,
+            honoured: Interest::default(),
+            listen: None,
+            ready: VecDeque::new(),
+            resuming: false,
+            failures: 0,
+        };
+        subscription.open().await?;
+        Ok(subscription)
+    }
+
+    /// The part of an interest that the server has declared.
+    fn offered(&self, interest: &Interest) -> Interest {
+        let offered = &self.facts().capabilities;
+        let tasks = self.gate("tasks/get").is_ok();
+        Interest {
+            tools: interest.tools && offered.tools_list_changed,
+            prompts: interest.prompts && offered.prompts_list_changed,
+            resources: interest.resources && offered.resources_list_changed,
+            uris: if offered.resources_subscribe { interest.uris.clone() } else { Vec::new() },
+            tasks: if tasks { interest.tasks.clone() } else { Vec::new() },
+        }
+    }
+}
+
+impl Subscription {
+    /// What the server agreed to tell. Whatever else was asked for has to be looked at from time to time.
+    pub fn honoured(&self) -> &Interest {
+        &self.honoured
+    }
+
+    /// The next event. An error is the end: the server is gone, or refuses to be watched.
+    ///
+    /// Dropped while it waits, nothing is lost.
+    pub async fn next(&mut self) -> Result<Event, CallError> {
+        loop {
+            self.collect();
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(event);
+            }
+            if self.connection.is_stateless() && self.listen.is_none() {
+                self.reopen().await?;
+                continue;
+            }
+            let inbox = Arc::clone(&self.inbox);
+            tokio::select! {
+                () = inbox.arrived.notified() => {}
+                ended = ended(&mut self.listen, &self.connection) => self.note_end(ended)?,
+            }
+        }
+    }
+
+    async fn open(&mut self) -> Result<(), CallError> {
+        if self.connection.is_stateless() { self.open_listen().await } else { self.open_each().await }
+    }
+
+    /// Opens once more what the server ended. Each failure doubles the wait.
+    async fn reopen(&mut self) -> Result<(), CallError> {
+        let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(10));
+        tokio::time::sleep(wait).await;
+        self.failures += 1;
+        match self.open_listen().await {
+            Ok(()) => {
+                self.resuming = true;
+                self.ready.push_back(Event::Resumed);
+                Ok(())
+            }
+            Err(error) if error.gone().is_some() || is_refusal(&error) || self.failures >= MOST_FAILURES => Err(error),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Sends `subscriptions/listen` and waits until the server has said what of it it will tell.
+    async fn open_listen(&mut self) -> Result<(), CallError> {
+        let wanted = Raw::of(self.inbox.interest()).map_err(|error| CallError::Invalid(error.to_string()))?;
+        let members: [&[u8]; 2] = [b"\"notifications\":", wanted.as_bytes()];
+        let outgoing = Outgoing::new("subscriptions/listen", &members, Effect::Reads);
+        let inbox = Arc::clone(&self.inbox);
+        let call = self.connection.send_endless(outgoing, |id| {
+            let mut news = inbox.news();
+            news.listen = Some(id);
+            news.acknowledged = None;
+        })?;
+        self.listen = Some(call);
+        let limit = self.connection.limits().call;
+        let acknowledged = tokio::time::timeout(limit, self.acknowledged()).await;
+        let timed_out = || CallError::TimedOut { after: limit, limit: TimeLimit::Idle, hint: None };
+        match acknowledged.map_err(|_| timed_out()).and_then(|outcome| outcome) {
+            Ok(honoured) => {
+                self.honoured = honoured;
+                Ok(())
+            }
+            Err(error) => {
+                self.listen = None;
+                Err(error)
+            }
+        }
+    }
+
+    async fn acknowledged(&mut self) -> Result<Interest, CallError> {
+        let inbox = Arc::clone(&self.inbox);
+        loop {
+            if let Some(interest) = &inbox.news().acknowledged {
+                // A server cannot give what nobody asked for.
+                let wanted = self.inbox.interest();
+                return Ok(wanted.without(&wanted.without(interest)));
+            }
+            tokio::select! {
+                () = inbox.arrived.notified() => {}
+                ended = ended(&mut self.listen, &self.connection) => return Err(ended.err().unwrap_or(CallError::Ended)),
+            }
+        }
+    }
+
+    /// Subscribes to each resource; lists tell of their changes unasked.
+    async fn open_each(&mut self) -> Result<(), CallError> {
+        let mut honoured = self.inbox.interest().clone();
+        let uris = std::mem::take(&mut honoured.uris);
+        let mut refused = None;
+        for uri in uris {
+            let params = Raw::of(&serde_json::json!({ "uri": uri }));
+            let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
+            match self.connection.request("resources/subscribe", Some(&params), CallOptions::default()).await {
+                Ok(_) => honoured.uris.push(uri),
+                Err(error @ CallError::Refused(_)) => refused = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        self.honoured = honoured;
+        match refused {
+            Some(error) if self.honoured.is_empty() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The stream has ended, in whichever of the four ways: answered, cancelled, refused, or with the server itself.
+    fn note_end(&mut self, ended: Result<(), CallError>) -> Result<(), CallError> {
+        self.listen = None;
+        // What came before the end still counts.
+        self.collect();
+        match ended {
+            Err(error) if error.gone().is_some() || is_refusal(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn collect(&mut self) {
+        let News { tools, prompts, resources, uris, tasks, listen, acknowledged } =
+            std::mem::take(&mut *self.inbox.news());
+        {
+            let mut news = self.inbox.news();
+            (news.listen, news.acknowledged) = (listen, acknowledged);
+        }
+        let lists = [(tools, Event::Tools), (prompts, Event::Prompts), (resources, Event::Resources)];
+        let before = self.ready.len();
+        self.ready.extend(lists.into_iter().filter(|(changed, _)| *changed).map(|(_, event)| event));
+        self.ready.extend(uris.into_iter().map(Event::Resource));
+        self.ready.extend(tasks.into_values().map(|task| Event::Task(Box::new(task))));
+        if self.ready.len() > before {
+            self.failures = 0;
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let bulletin = &self.connection.inner().manners.bulletin;
+        bulletin.close(&self.inbox);
+        if self.connection.is_stateless() {
+            return;
+        }
+        for uri in self.honoured.uris.iter().filter(|uri| !bulletin.is_wanted(uri, &self.inbox)) {
+            let uri = serde_json::Value::from(uri.as_str()).to_string();
+            let members: [&[u8]; 2] = [b"\"uri\":", uri.as_bytes()];
+            let outgoing = Outgoing::new("resources/unsubscribe", &members, Effect::Reads);
+            if let Ok(call) = self.connection.send(outgoing, "", &CallOptions::default()) {
+                call.detach();
+            }
+        }
+    }
+}
+
+/// Whether asking again would be refused again. The Python SDK 2.3 ends a stream with an error of no portable meaning.
+fn is_refusal(error: &CallError) -> bool {
+    let known = [code::METHOD_NOT_FOUND, code::INVALID_PARAMS, code::INVALID_REQUEST, code::MISSING_CAPABILITY];
+    matches!(error, CallError::Refused(error) if known.contains(&error.code))
+}
+
+/// Resolves when the watch ends; in the handshake era when the server does.
+async fn ended(listen: &mut Option<Call>, connection: &Connection) -> Result<(), CallError> {
+    match listen {
+        Some(call) => call.await.map(drop),
+        None => Err(connection.inner().open.engine.gone().await),
+    }
+}

@@ -1,0 +1,263 @@
+//! Work that outlives its request: the tasks extension of 2026-07-28 and the tasks of 2025-11-25, as one thing.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use wharf_spec::Untrusted;
+use wharf_wire::{Interest, Raw, Task, TaskStatus, ToolResult, View, code};
+
+use super::rounds;
+use super::settle::{WhenTask, settle_until};
+use super::subscribe::{Event, Subscription};
+use crate::connection::Connection;
+use crate::engine::{Answer, Effect, ResultKind, WhenDropped};
+use crate::error::{CallError, TimeLimit};
+use crate::options::CallOptions;
+use crate::request::{Outgoing, tool_members, tool_name};
+
+/// How often a server may be asked after a task, whatever it says itself.
+const SHORTEST_POLL: Duration = Duration::from_millis(20);
+const LONGEST_POLL: Duration = Duration::from_secs(60);
+
+/// Hears of a task each time its server describes it.
+pub type TaskSink = Arc<dyn Fn(&Task) + Send + Sync>;
+
+/// How to start a task.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct TaskOptions {
+    /// How long the server should keep the result; only 2025-11-25 can be asked so.
+    pub ttl: Option<Duration>,
+    /// How the starting call is made.
+    pub call: CallOptions,
+}
+
+/// What became of a call that might have become a task.
+pub enum Started {
+    /// The server answered at once.
+    Finished(Box<ToolResult>),
+    /// It works on.
+    Task(Box<TaskHandle>),
+}
+
+/// A task under way. Dropping it changes nothing on the server: [`Connection::task`] finds it again by its id.
+pub struct TaskHandle {
+    connection: Connection,
+    id: String,
+    latest: Mutex<Option<Task>>,
+    /// The questions that have been answered: their keys are good for the task's whole life.
+    answered: Mutex<HashSet<String>>,
+}
+
+impl Connection {
+    /// Calls a tool, as a task where server and revision allow.
+    pub async fn start_task(&self, tool: &str, arguments: &Raw, options: TaskOptions) -> Result<Started, CallError> {
+        self.gate("tools/call")?;
+        let name = tool_name(tool, arguments)?;
+        let body = tool_members(&name, arguments);
+        let outgoing = Outgoing::new("tools/call", &body, Effect::MayWrite);
+        if self.is_stateless() {
+            let answer = settle_until(self, outgoing, options.call, WhenTask::HandOver).await?.answer;
+            return match answer.kind {
+                ResultKind::Task => Ok(Started::Task(Box::new(TaskHandle::of(self, answer.result)?))),
+                _ => Ok(Started::Finished(Box::new(self.view(answer)?))),
+            };
+        }
+        self.gate("tasks/get")?;
+        let ttl = options.ttl.map(|ttl| format!("\"ttl\":{}", ttl.as_millis())).unwrap_or_default();
+        // Withdrawn is a task by its own method only, and until there is an answer it has no name.
+        let outgoing = Outgoing { when_dropped: WhenDropped::Forget, ..outgoing };
+        let answer = self.send(outgoing, &format!(",\"task\":{{{ttl}}}"), &options.call)?.await?;
+        match TaskHandle::of(self, answer.result.clone()) {
+            Ok(task) => Ok(Started::Task(Box::new(task))),
+            // A server may ignore the wish.
+            Err(_) => Ok(Started::Finished(Box::new(self.view(answer)?))),
+        }
+    }
+
+    /// A task that was started before, perhaps on another connection.
+    pub fn task(&self, id: impl Into<String>) -> TaskHandle {
+        TaskHandle { connection: self.clone(), id: id.into(), latest: Mutex::default(), answered: Mutex::default() }
+    }
+}
+
+/// Stays with a task that a server made of a plain call. Given up, it cancels the task.
+pub(super) async fn follow(connection: &Connection, created: Raw, options: &CallOptions) -> Result<Answer, CallError> {
+    let task = TaskHandle::of(connection, created)?;
+    let limit = options.timeout_max.unwrap_or(connection.limits().call_max);
+    let mut leaving = CancelOnDrop { task: &task, armed: true };
+    let outcome = tokio::time::timeout(limit, task.answer(None)).await;
+    leaving.armed = outcome.is_err();
+    outcome.unwrap_or(Err(CallError::TimedOut { after: limit, limit: TimeLimit::Total, hint: None }))
+}
+
+struct CancelOnDrop<'a> {
+    task: &'a TaskHandle,
+    armed: bool,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.task.ask_to_cancel();
+        }
+    }
+}
+
+impl TaskHandle {
+    fn of(connection: &Connection, created: Raw) -> Result<Self, CallError> {
+        let task = Task::view(created, &connection.limits().bounds)?;
+        let handle = connection.task(task.id.clone());
+        handle.remember(task);
+        Ok(handle)
+    }
+
+    /// What the server calls it.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What the server last said of it.
+    pub fn latest(&self) -> Option<Task> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks the server how it stands.
+    pub async fn refresh(&self) -> Result<Task, CallError> {
+        let answer = self.request("tasks/get", "").await?;
+        let task = Task::view(answer.result, &self.connection.limits().bounds)?;
+        self.remember(task.clone());
+        Ok(task)
+    }
+
+    /// Asks the server to stop it; that it does is another matter.
+    pub async fn cancel(&self) -> Result<(), CallError> {
+        self.request("tasks/cancel", "").await.map(drop)
+    }
+
+    /// Stays with it to its end, answering what it asks. Each description is shown to `watch`.
+    ///
+    /// Dropped, the task goes on.
+    pub async fn finish(&self, watch: Option<TaskSink>) -> Result<ToolResult, CallError> {
+        let answer = self.answer(watch).await?;
+        Ok(ToolResult::view(answer.result, &self.connection.limits().bounds)?)
+    }
+
+    async fn answer(&self, watch: Option<TaskSink>) -> Result<Answer, CallError> {
+        let mut news = self.listen().await;
+        let mut task = match self.latest() {
+            Some(task) => task,
+            None => self.refresh().await?,
+        };
+        loop {
+            if let Some(watch) = &watch {
+                watch(&task);
+            }
+            if task.status.is_final() {
+                return self.outcome(task).await;
+            }
+            if task.status == TaskStatus::InputRequired {
+                if !self.connection.is_stateless() {
+                    // What it asks comes as requests while its result is waited for.
+                    return self.result().await;
+                }
+                self.give_answers(&task).await?;
+            }
+            task = self.wait(&task, &mut news).await?;
+        }
+    }
+
+    /// Listens for news of it, where the server tells; otherwise asking has to do.
+    async fn listen(&self) -> Option<Subscription> {
+        let interest = Interest { tasks: vec![self.id.clone()], ..Interest::default() };
+        let subscription = self.connection.subscribe(interest).await.ok()?;
+        (!subscription.honoured().tasks.is_empty()).then_some(subscription)
+    }
+
+    /// Waits for news or for the time the server wants to be asked again.
+    async fn wait(&self, task: &Task, news: &mut Option<Subscription>) -> Result<Task, CallError> {
+        let poll = task.poll.unwrap_or(self.connection.limits().task_poll).clamp(SHORTEST_POLL, LONGEST_POLL);
+        let told = async {
+            match news {
+                Some(subscription) => subscription.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            event = told => match event {
+                Ok(Event::Task(task)) if task.id == self.id => {
+                    self.remember(Task::clone(&task));
+                    return Ok(*task);
+                }
+                Ok(_) => {}
+                Err(_) => *news = None,
+            },
+            () = tokio::time::sleep(poll) => {}
+        }
+        self.refresh().await
+    }
+
+    async fn give_answers(&self, task: &Task) -> Result<(), CallError> {
+        let answered = |key: &str| self.answered.lock().unwrap_or_else(PoisonError::into_inner).contains(key);
+        let open: Vec<_> = task.requests.iter().filter(|request| !answered(request.key.get())).cloned().collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<String> = open.iter().map(|request| request.key.get().to_owned()).collect();
+        let responses = rounds::responses(&self.connection, open).await?;
+        self.request("tasks/update", &format!(",\"inputResponses\":{responses}")).await?;
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner).extend(keys);
+        Ok(())
+    }
+
+    async fn outcome(&self, task: Task) -> Result<Answer, CallError> {
+        match (task.status, task.result, task.error) {
+            (TaskStatus::Completed, Some(result), _) => Ok(Answer { result, kind: ResultKind::Complete }),
+            (TaskStatus::Failed, _, Some(error)) => Err(CallError::Refused(error)),
+            // The result of a failed one may be a tool's own account of its failure.
+            (TaskStatus::Completed | TaskStatus::Failed, ..) if !self.connection.is_stateless() => self.result().await,
+            (status, ..) => {
+                let message = task.message.map(|message| format!(": {}", Untrusted::new(message).shortened(300)));
+                Err(CallError::Task(format!("{status}{}", message.unwrap_or_default())))
+            }
+        }
+    }
+
+    /// `tasks/result`, which is answered when there is one (2025-11-25).
+    async fn result(&self) -> Result<Answer, CallError> {
+        let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
+        let members = [body.as_bytes()];
+        let outgoing = Outgoing::new("tasks/result", &members, Effect::Reads);
+        self.connection.send_endless(outgoing, |_| {})?.await
+    }
+
+    async fn request(&self, method: &str, more: &str) -> Result<Answer, CallError> {
+        self.connection.gate(method)?;
+        let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
+        let members = [body.as_bytes()];
+        let effect = if method == "tasks/get" { Effect::Reads } else { Effect::MayWrite };
+        let outgoing = Outgoing::new(method, &members, effect);
+        let outcome = self.connection.send(outgoing, more, &CallOptions::default())?.await;
+        outcome.map_err(|error| match error {
+            CallError::Refused(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
+                let message = Untrusted::new(error.message);
+                CallError::Task(format!("the server does not know it: {}", message.shortened(200)))
+            }
+            error => error,
+        })
+    }
+
+    fn ask_to_cancel(&self) {
+        let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
+        let members = [body.as_bytes()];
+        let outgoing = Outgoing::new("tasks/cancel", &members, Effect::MayWrite);
+        if let Ok(call) = self.connection.send(outgoing, "", &CallOptions::default()) {
+            call.detach();
+        }
+    }
+
+    fn remember(&self, task: Task) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+    }
+}

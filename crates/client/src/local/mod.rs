@@ -1,0 +1,124 @@
+//! A server made of closures, for tools an embedder has in its own program.
+//!
+//! It speaks 2026-07-28, and only what it has been given is declared.
+
+mod call;
+mod serving;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wharf_wire::Raw;
+
+use crate::services::Pending;
+use crate::transport::memory::{LocalServer, ServerEnd, Workers};
+
+pub use call::{ToolCall, ToolReply};
+use serving::Serving;
+
+type ToolHandler = Arc<dyn Fn(ToolCall) -> Pending<Result<ToolReply, String>> + Send + Sync>;
+type ReadHandler = Arc<dyn Fn() -> Pending<Result<String, String>> + Send + Sync>;
+type PromptHandler = Arc<dyn Fn(BTreeMap<String, String>) -> Pending<Result<String, String>> + Send + Sync>;
+
+/// A server built from closures. Handlers run on threads of its own, so that one that blocks or panics harms nobody.
+#[derive(Default)]
+pub struct ClosureServer {
+    name: String,
+    version: String,
+    instructions: Option<String>,
+    tools: Vec<(Value, ToolHandler)>,
+    resources: Vec<(Value, ReadHandler)>,
+    prompts: Vec<(Value, PromptHandler)>,
+}
+
+impl ClosureServer {
+    /// A server that can do nothing yet.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self { name: name.into(), version: version.into(), ..Self::default() }
+    }
+
+    /// Tells a model what the server is for.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// Adds a tool. `schema` is the JSON schema of its arguments. What the handler gives as an error the tool reports
+    /// as its own failure.
+    #[must_use]
+    pub fn tool<F>(
+        mut self,
+        name: &str,
+        description: &str,
+        schema: Value,
+        handler: impl Fn(ToolCall) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<ToolReply, String>> + Send + 'static,
+    {
+        let definition = json!({ "name": name, "description": description, "inputSchema": schema });
+        self.tools.push((definition, Arc::new(move |call| Box::pin(handler(call)))));
+        self
+    }
+
+    /// Adds a resource of text.
+    #[must_use]
+    pub fn resource<F>(
+        mut self,
+        uri: &str,
+        name: &str,
+        mime_type: &str,
+        handler: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let definition = json!({ "uri": uri, "name": name, "mimeType": mime_type });
+        self.resources.push((definition, Arc::new(move || Box::pin(handler()))));
+        self
+    }
+
+    /// Adds a prompt, which its handler expands to one message of the user.
+    #[must_use]
+    pub fn prompt<F>(
+        mut self,
+        name: &str,
+        description: &str,
+        arguments: &[&str],
+        handler: impl Fn(BTreeMap<String, String>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let arguments: Vec<Value> = arguments.iter().map(|name| json!({ "name": name, "required": true })).collect();
+        let definition = json!({ "name": name, "description": description, "arguments": arguments });
+        self.prompts.push((definition, Arc::new(move |arguments| Box::pin(handler(arguments)))));
+        self
+    }
+}
+
+impl LocalServer for ClosureServer {
+    fn serve(self: Box<Self>, mut end: ServerEnd, workers: Workers) -> Pending<()> {
+        Box::pin(async move {
+            let serving = Serving::new(*self, end.outbox(), workers);
+            while let Some(message) = end.receive().await {
+                serving.take(&message);
+            }
+        })
+    }
+}
+
+/// One message of the user with this text.
+fn user_message(text: &str) -> Value {
+    json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": text } }] })
+}
+
+/// A whole result as text, with the mark of its era.
+fn complete(mut result: Value) -> Raw {
+    if let Some(object) = result.as_object_mut() {
+        object.insert("resultType".to_owned(), "complete".into());
+    }
+    Raw::of(&result).unwrap_or_else(|_| Raw::empty_object())
+}

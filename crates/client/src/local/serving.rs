@@ -1,0 +1,241 @@
+//! A closure server at work: one message in, one answer out, the long ones later.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+use wharf_wire::{Bounds, Raw, Revision, code, scan};
+
+use super::{ClosureServer, PromptHandler, ReadHandler, ToolCall, ToolHandler, ToolReply, complete, user_message};
+use crate::engine::Refusal;
+use crate::transport::memory::{Incoming, Outbox, Workers};
+
+/// Handlers at work at once; further calls wait their turn, within their own time.
+const MOST_AT_ONCE: usize = 64;
+
+pub(super) struct Serving {
+    server: ClosureServer,
+    outbox: Outbox,
+    workers: Workers,
+    turns: Arc<Semaphore>,
+    running: Running,
+}
+
+/// The calls under way by their ids, as the client wrote them.
+type Running = Arc<Mutex<HashMap<Vec<u8>, AbortHandle>>>;
+
+type Handled = Result<Raw, Refusal>;
+
+/// A request, taken apart.
+struct Asked<'a> {
+    method: &'a str,
+    id: &'a [u8],
+    params: Option<Raw>,
+    depth: usize,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Params<'a> {
+    name: Option<String>,
+    uri: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(rename = "_meta", borrow)]
+    meta: Option<Meta<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Meta<'a> {
+    #[serde(borrow)]
+    progress_token: Option<&'a RawValue>,
+}
+
+impl Serving {
+    pub fn new(server: ClosureServer, outbox: Outbox, workers: Workers) -> Self {
+        Self { server, outbox, workers, turns: Arc::new(Semaphore::new(MOST_AT_ONCE)), running: Arc::default() }
+    }
+
+    pub fn take(&self, message: &Incoming) {
+        let Ok(envelope) = scan(&message.text) else { return };
+        let Some(method) = envelope.method(&message.text) else { return };
+        let params = envelope.params.map(|params| params.copy(&message.text));
+        match envelope.id {
+            Some(id) => {
+                let id = id.of(&message.text);
+                let asked = Asked { method: &method, id, params, depth: message.depth };
+                if let Some(answer) = self.answer(&asked) {
+                    reply(&self.outbox, id, answer);
+                }
+            }
+            None if method == "notifications/cancelled" => self.cancel(params),
+            None => {}
+        }
+    }
+
+    /// Answers at once, or begins something that answers later.
+    fn answer(&self, asked: &Asked<'_>) -> Option<Handled> {
+        let bounds = Bounds::default();
+        let raw = asked.params.clone().unwrap_or_else(Raw::empty_object);
+        let params: Params<'_> = match raw.decode(&bounds) {
+            Ok(params) => params,
+            Err(error) => return Some(Err(Refusal::new(code::INVALID_PARAMS, error.to_string()))),
+        };
+        match asked.method {
+            "server/discover" => Some(Ok(self.discover())),
+            "tools/list" => Some(Ok(list("tools", &self.server.tools))),
+            "resources/list" => Some(Ok(list("resources", &self.server.resources))),
+            "resources/templates/list" => Some(Ok(list::<()>("resourceTemplates", &[]))),
+            "prompts/list" => Some(Ok(list("prompts", &self.server.prompts))),
+            "tools/call" => self.call(asked, &params),
+            "resources/read" => self.read(asked, &params),
+            "prompts/get" => self.expand(asked, &params),
+            _ => Some(Err(Refusal::new(code::METHOD_NOT_FOUND, "unknown method"))),
+        }
+    }
+
+    fn discover(&self) -> Raw {
+        let ClosureServer { name, version, instructions, tools, resources, prompts } = &self.server;
+        let mut capabilities = serde_json::Map::new();
+        let offered =
+            [("tools", tools.is_empty()), ("resources", resources.is_empty()), ("prompts", prompts.is_empty())];
+        for (kind, _) in offered.iter().filter(|(_, empty)| !empty) {
+            capabilities.insert((*kind).to_owned(), json!({}));
+        }
+        let mut result = json!({
+            "supportedVersions": [Revision::LATEST_STATELESS.as_str()],
+            "capabilities": capabilities,
+            "_meta": { "io.modelcontextprotocol/serverInfo": { "name": name, "version": version } },
+        });
+        if let Some(text) = instructions {
+            result["instructions"] = text.as_str().into();
+        }
+        complete(result)
+    }
+
+    fn call(&self, asked: &Asked<'_>, params: &Params<'_>) -> Option<Handled> {
+        let Some(handler) = find(&self.server.tools, "name", params.name.as_deref()) else {
+            return Some(Err(Refusal::new(code::INVALID_PARAMS, "unknown tool")));
+        };
+        let handler: ToolHandler = Arc::clone(handler);
+        let raw = |value: &RawValue| Raw::parse(value.get().to_owned()).ok();
+        let call = ToolCall {
+            arguments: params.arguments.and_then(raw).unwrap_or_else(Raw::empty_object),
+            progress: params.meta.as_ref().and_then(|meta| meta.progress_token).and_then(raw),
+            outbox: self.outbox.clone(),
+        };
+        let work = self.workers.caught(async move { handler(call).await });
+        self.begin(asked, async move {
+            let answer = match work.await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(failure)) => ToolReply::failure(&failure),
+                Err(panicked) => ToolReply::failure(&format!("the tool failed: {panicked}")),
+            };
+            Ok(answer.into_raw())
+        })
+    }
+
+    fn read(&self, asked: &Asked<'_>, params: &Params<'_>) -> Option<Handled> {
+        let Some(handler) = find(&self.server.resources, "uri", params.uri.as_deref()) else {
+            return Some(Err(Refusal::new(code::INVALID_PARAMS, "unknown resource")));
+        };
+        let handler: ReadHandler = Arc::clone(handler);
+        let uri = params.uri.clone().unwrap_or_default();
+        let work = self.workers.caught(async move { handler().await });
+        self.begin(asked, async move {
+            let text = work.await.map_err(|panicked| panicked.to_string()).and_then(|outcome| outcome);
+            let text = text.map_err(|error| Refusal::new(code::INTERNAL, error))?;
+            Ok(complete(json!({ "contents": [{ "uri": uri, "text": text }] })))
+        })
+    }
+
+    fn expand(&self, asked: &Asked<'_>, params: &Params<'_>) -> Option<Handled> {
+        let Some(handler) = find(&self.server.prompts, "name", params.name.as_deref()) else {
+            return Some(Err(Refusal::new(code::INVALID_PARAMS, "unknown prompt")));
+        };
+        let handler: PromptHandler = Arc::clone(handler);
+        let arguments = params.arguments.map(|arguments| serde_json::from_str::<BTreeMap<_, _>>(arguments.get()));
+        let arguments = match arguments.transpose() {
+            Ok(arguments) => arguments.unwrap_or_default(),
+            Err(error) => return Some(Err(Refusal::new(code::INVALID_PARAMS, error.to_string()))),
+        };
+        let work = self.workers.caught(async move { handler(arguments).await });
+        self.begin(asked, async move {
+            let text = work.await.map_err(|panicked| panicked.to_string()).and_then(|outcome| outcome);
+            text.map(|text| complete(user_message(&text))).map_err(|error| Refusal::new(code::INTERNAL, error))
+        })
+    }
+
+    /// Does it on the workers, when it is its turn. What is cancelled before never begins.
+    fn begin(&self, asked: &Asked<'_>, work: impl Future<Output = Handled> + Send + 'static) -> Option<Handled> {
+        let (outbox, running, turns) = (self.outbox.clone(), Arc::clone(&self.running), Arc::clone(&self.turns));
+        let id = asked.id.to_vec();
+        // Held until the call is entered, so that it cannot end before.
+        let mut entries = locked(&self.running);
+        let task = self.workers.spawn(asked.depth, async move {
+            let _turn = turns.acquire_owned().await;
+            let answer = work.await;
+            if locked(&running).remove(&id).is_some() {
+                reply(&outbox, &id, answer);
+            }
+        });
+        match task {
+            Some(task) => {
+                entries.insert(asked.id.to_vec(), task);
+                None
+            }
+            None => Some(Err(Refusal::new(code::INTERNAL, "too many of its handlers block; nothing runs any more"))),
+        }
+    }
+
+    fn cancel(&self, params: Option<Raw>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Cancelled<'a> {
+            #[serde(borrow)]
+            request_id: &'a RawValue,
+        }
+        let Some(params) = params else { return };
+        let Ok(Cancelled { request_id }) = params.decode(&Bounds::default()) else { return };
+        if let Some(task) = locked(&self.running).remove(request_id.get().as_bytes()) {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        locked(&self.running).drain().for_each(|(_, task)| task.abort());
+    }
+}
+
+fn find<'a, T>(all: &'a [(Value, T)], key: &str, wanted: Option<&str>) -> Option<&'a T> {
+    let wanted = wanted?;
+    all.iter().find(|(definition, _)| definition[key] == wanted).map(|(_, handler)| handler)
+}
+
+/// A whole list; it never changes while the server lives.
+fn list<T>(key: &str, all: &[(Value, T)]) -> Raw {
+    let items: Vec<&Value> = all.iter().map(|(definition, _)| definition).collect();
+    complete(json!({ key: items, "ttlMs": 3_600_000, "cacheScope": "public" }))
+}
+
+fn reply(outbox: &Outbox, id: &[u8], answer: Handled) {
+    let id = String::from_utf8_lossy(id);
+    outbox.send(match answer {
+        Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get()),
+        Err(Refusal { code, message }) => {
+            let message = Value::from(message);
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
+        }
+    });
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,136 @@
+//! The queue a server in this process takes its messages from.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::Notify;
+
+use super::workers::depth;
+use crate::engine::{Link, NotTaken, Ticket};
+
+/// How deep calls may lie within each other: a tool that calls the host that calls the tool.
+pub(crate) const MOST_DEPTH: usize = 8;
+
+/// A message for the server.
+#[derive(Debug, Clone)]
+pub struct Incoming {
+    /// The JSON, without a line end.
+    pub text: Bytes,
+    /// Within how many calls to servers in this process it was sent. Work for it is to be given to the workers with
+    /// this number.
+    pub depth: usize,
+}
+
+pub(super) struct MemoryLink {
+    queue: Mutex<Queue>,
+    /// Something can be taken.
+    arrived: Notify,
+    /// Somebody should look at the clock, or at the state.
+    look: Notify,
+    limit: usize,
+}
+
+struct Queue {
+    waiting: VecDeque<Incoming>,
+    bytes: usize,
+    /// Messages ever put in, and taken out.
+    put: u64,
+    taken: u64,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Open,
+    Closing,
+    Broken,
+}
+
+impl MemoryLink {
+    pub fn new(limit: usize) -> Self {
+        let queue = Queue { waiting: VecDeque::new(), bytes: 0, put: 0, taken: 0, state: State::Open };
+        Self { queue: Mutex::new(queue), arrived: Notify::new(), look: Notify::new(), limit }
+    }
+
+    pub async fn receive(&self) -> Option<Incoming> {
+        loop {
+            let arrived = self.arrived.notified();
+            {
+                let mut queue = self.queue();
+                if let Some(message) = queue.waiting.pop_front() {
+                    queue.taken += 1;
+                    queue.bytes -= message.text.len();
+                    return Some(message);
+                }
+                if queue.state != State::Open {
+                    return None;
+                }
+            }
+            arrived.await;
+        }
+    }
+
+    pub fn close(&self, state: State) {
+        {
+            let mut queue = self.queue();
+            if queue.state == State::Open {
+                queue.state = state;
+            }
+        }
+        self.look.notify_one();
+        self.arrived.notify_one();
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.queue().state == State::Open
+    }
+
+    pub async fn looked_at(&self) {
+        self.look.notified().await;
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Link for MemoryLink {
+    fn submit(&self, parts: &[&[u8]]) -> Result<Ticket, NotTaken> {
+        let depth = depth();
+        if depth >= MOST_DEPTH {
+            return Err(NotTaken::TooDeep(depth));
+        }
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let mut text = BytesMut::with_capacity(length);
+        parts.iter().for_each(|part| text.extend_from_slice(part));
+        if text.ends_with(b"\n") {
+            text.truncate(text.len() - 1);
+        }
+        let ticket = {
+            let mut queue = self.queue();
+            match queue.state {
+                State::Open => {}
+                State::Closing => return Err(NotTaken::Closed),
+                State::Broken => return Err(NotTaken::Broken),
+            }
+            if queue.bytes > 0 && queue.bytes + length > self.limit {
+                return Err(NotTaken::Full);
+            }
+            queue.bytes += text.len();
+            queue.put += 1;
+            queue.waiting.push_back(Incoming { text: text.freeze(), depth });
+            Ticket(queue.put)
+        };
+        self.arrived.notify_one();
+        Ok(ticket)
+    }
+
+    fn may_have_left(&self, ticket: Ticket) -> bool {
+        self.queue().taken >= ticket.0
+    }
+
+    fn wake(&self) {
+        self.look.notify_one();
+    }
+}

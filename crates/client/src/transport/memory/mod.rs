@@ -1,0 +1,169 @@
+//! A server in this very process, spoken to in whole messages.
+//!
+//! Requests wait in a queue the server takes them from; what it answers goes straight to whoever waits, on the thread
+//! it answers from. A handler that blocks, panics or leaks harms its own server and nobody else: handlers run on
+//! [`Workers`], not on the host's runtime.
+
+mod link;
+mod workers;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::{Hold, Open, Opening, Start};
+use crate::engine::Engine;
+use crate::error::{ConnectCause, Gone, GoneCause};
+use crate::limits::Limits;
+use crate::services::Pending;
+
+pub use link::Incoming;
+use link::{MemoryLink, State};
+pub use workers::{Panicked, Workers, WorkersHealth};
+
+/// A server that lives in this process.
+pub trait LocalServer: Send + 'static {
+    /// Serves one connection; over when the future is, or when the other side hangs up. Runs on the host's runtime, so
+    /// it must not block: whatever it has to do for a request is a job for the workers.
+    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()>;
+}
+
+/// The server's end of a connection.
+pub struct ServerEnd {
+    link: Arc<MemoryLink>,
+    outbox: Outbox,
+}
+
+impl ServerEnd {
+    /// The next message, or nothing once the client has hung up.
+    pub async fn receive(&mut self) -> Option<Incoming> {
+        self.link.receive().await
+    }
+
+    /// What messages are sent by; cheap to clone and good on any thread.
+    pub fn outbox(&self) -> Outbox {
+        self.outbox.clone()
+    }
+}
+
+/// The way back to the client.
+#[derive(Clone)]
+pub struct Outbox {
+    engine: Arc<Engine>,
+    limits: Arc<Limits>,
+}
+
+impl Outbox {
+    /// Sends one message, a JSON object on one line. One that is too large fails the call it answers.
+    pub fn send(&self, message: impl Into<Bytes>) {
+        let message: Bytes = message.into();
+        let mut wakers = Vec::new();
+        if message.len() > self.limits.message {
+            let id = wharf_wire::scan(&message).ok().and_then(|envelope| envelope.id);
+            self.engine.deliver_oversized(id.map(|id| id.of(&message)), &mut wakers);
+        } else if self.engine.deliver(&message, &mut wakers).is_err() {
+            tracing::warn!("a server in this process sent what only a client says");
+        }
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+}
+
+/// A server to be started, which can be done once.
+pub(crate) struct Once(Mutex<Option<Box<dyn LocalServer>>>);
+
+impl Once {
+    pub fn new(server: impl LocalServer) -> Self {
+        Self(Mutex::new(Some(Box::new(server))))
+    }
+}
+
+impl Start for Once {
+    fn start(&self, opening: Opening) -> Pending<Result<Open, ConnectCause>> {
+        let server = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let opened = match server {
+            Some(server) => Ok(open(server, &opening)),
+            None => Err(ConnectCause::Protocol("a server in this process starts once".to_owned())),
+        };
+        Box::pin(std::future::ready(opened))
+    }
+
+    fn can_restart(&self) -> bool {
+        false
+    }
+}
+
+fn open(server: Box<dyn LocalServer>, opening: &Opening) -> Open {
+    let limits = Arc::new(opening.limits.clone());
+    let link = Arc::new(MemoryLink::new(limits.queued));
+    let engine = opening.engine(link.clone());
+    let workers = Workers::new(&opening.name, &limits);
+    let end = ServerEnd { link: link.clone(), outbox: Outbox { engine: engine.clone(), limits } };
+    let (done, ended) = watch::channel(false);
+    let serving = server.serve(end, workers.clone());
+    let task = tokio::spawn(run(serving, engine.clone(), link.clone(), workers.clone(), done));
+    Open::new(engine, None, Local { link, workers, task: task.abort_handle(), ended })
+}
+
+/// Serves, keeps the clock, and ends every call when the server is done.
+async fn run(
+    mut serving: Pending<()>,
+    engine: Arc<Engine>,
+    link: Arc<MemoryLink>,
+    workers: Workers,
+    done: watch::Sender<bool>,
+) {
+    let cause = tokio::select! {
+        () = &mut serving => GoneCause::Stopped,
+        () = keep_time(&engine, &link) => GoneCause::Closed,
+    };
+    if cause == GoneCause::Closed {
+        engine.withdraw_all();
+    }
+    link.close(State::Broken);
+    engine.lose(Gone { cause, exit: None, stderr: Vec::new(), hint: None });
+    drop(serving);
+    workers.stop().await;
+    let _ = done.send(true);
+}
+
+/// Ends calls whose time is up, until the link is closed.
+async fn keep_time(engine: &Engine, link: &MemoryLink) {
+    while link.is_open() {
+        let due = engine.next_due();
+        tokio::select! {
+            () = link.looked_at() => {}
+            () = tokio::time::sleep_until(due) => {
+                let mut wakers = Vec::new();
+                engine.expire(tokio::time::Instant::now(), &mut wakers);
+                wakers.into_iter().for_each(std::task::Waker::wake);
+            }
+        }
+    }
+}
+
+struct Local {
+    link: Arc<MemoryLink>,
+    workers: Workers,
+    task: AbortHandle,
+    ended: watch::Receiver<bool>,
+}
+
+impl Hold for Local {
+    fn close(&self) -> Pending<()> {
+        self.link.close(State::Closing);
+        let mut ended = self.ended.clone();
+        Box::pin(async move {
+            let _ = ended.wait_for(|ended| *ended).await;
+        })
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.link.close(State::Broken);
+        self.workers.dismiss();
+        self.task.abort();
+    }
+}
