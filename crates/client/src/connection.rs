@@ -63,7 +63,7 @@ const TEMPLATES: ListKind =
 const PROMPTS: ListKind = ListKind { method: "prompts/list", key: "prompts", what: "prompts" };
 
 /// Methods that change nothing, so that they may be sent again. Whatever is not here may write.
-const READS: [&str; 9] = [
+const READS: [&str; 12] = [
     "ping",
     "server/discover",
     "tools/list",
@@ -73,6 +73,9 @@ const READS: [&str; 9] = [
     "prompts/list",
     "prompts/get",
     "completion/complete",
+    "skills/list",
+    "skills/get",
+    "tasks/get",
 ];
 
 /// What the extensions are called where they are declared.
@@ -280,7 +283,7 @@ impl Connection {
     }
 
     /// The result, where there is nothing more to come.
-    fn complete(&self, answer: Answer) -> Result<Raw, CallError> {
+    pub(crate) fn complete(&self, answer: Answer) -> Result<Raw, CallError> {
         match answer.kind {
             ResultKind::Complete => Ok(answer.result),
             ResultKind::InputRequired => Err(CallError::Protocol("it asks for input where it may not".to_owned())),

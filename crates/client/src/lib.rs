@@ -30,7 +30,10 @@ pub use connection::{Connection, ServerFacts};
 pub use counters::Counters;
 pub use engine::{Answer, ResultKind};
 pub use error::{CallError, ConnectCause, ConnectError, Gone, GoneCause, TimeLimit};
-pub use flow::{Event, Listing, Started, Subscription, TaskHandle, TaskOptions, TaskSink, Withheld};
+pub use flow::{
+    Event, Listing, LoadedSkill, Mismatch, SkillContent, SkillError, Started, Subscription, TaskHandle, TaskOptions,
+    TaskSink, Withheld, skill_labels,
+};
 pub use guard::{Containment, Exit, GuardProgram};
 pub use limits::Limits;
 pub use local::{ClosureServer, ToolCall, ToolReply};

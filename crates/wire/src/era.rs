@@ -48,8 +48,10 @@ fn makes_tasks_of_calls(tasks: &RawValue) -> bool {
     tasks.pointer("/requests/tools/call").is_some_and(serde_json::Value::is_object)
 }
 
+/// The extensions that are declared with settings, as they must be; `{}` is enough.
 fn names(object: &Raw, bounds: &Bounds) -> Result<Vec<String>, DecodeError> {
-    Ok(members(object, bounds)?.into_iter().map(|(name, _)| name.into_owned()).collect())
+    let declared = members(object, bounds)?.into_iter().filter(|(_, settings)| settings.is_object());
+    Ok(declared.map(|(name, _)| name.into_owned()).collect())
 }
 
 impl ServerCapabilities {

@@ -1,0 +1,72 @@
+//! From an answer to `resources/read` to bytes that may be used.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::Digest;
+use wharf_wire::{ReadResult, ResourceContents, Sha256, SkillFile};
+
+use super::{BYTES, SkillError};
+
+/// A file of a skill. Untrusted, whether or not a digest vouches for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillContent {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What the server says it is.
+    pub mime_type: Option<String>,
+}
+
+/// The one file an answer holds, if it is what was promised. `room` is what it may weigh at most.
+pub(super) fn only(
+    uri: &str,
+    answer: ReadResult,
+    promise: Option<&SkillFile>,
+    room: u64,
+) -> Result<SkillContent, SkillError> {
+    let [content] = <[ResourceContents; 1]>::try_from(answer.contents)
+        .map_err(|contents| SkillError::content(uri, &format!("the answer holds {} contents", contents.len())))?;
+    if content.uri != uri {
+        return Err(SkillError::content(uri, &format!("the answer holds `{}`", content.uri)));
+    }
+    let mime_type = content.mime_type.clone();
+    let bytes = match (content.text, content.blob) {
+        (Some(text), None) => text.into_bytes(),
+        (None, Some(blob)) => decoded(uri, &blob, promise, room)?,
+        _ => return Err(SkillError::content(uri, "it has to be text or bytes, and one of them")),
+    };
+    match promise {
+        Some(promise) => verify(promise, &bytes)?,
+        None if bytes.len() as u64 > room => return Err(SkillError::TooLarge { limit: BYTES }),
+        None => {}
+    }
+    Ok(SkillContent { bytes, mime_type })
+}
+
+/// Decodes no more than there is room for.
+fn decoded(uri: &str, blob: &str, promise: Option<&SkillFile>, room: u64) -> Result<Vec<u8>, SkillError> {
+    let least = (blob.len() as u64 / 4 * 3).saturating_sub(2);
+    if least > room {
+        return Err(match promise {
+            Some(promise) => size_differs(promise, &format!("at least {least}")),
+            None => SkillError::TooLarge { limit: BYTES },
+        });
+    }
+    STANDARD.decode(blob).map_err(|error| SkillError::content(uri, &error.to_string()))
+}
+
+/// Size first, because it is cheaper; both have to agree (SEP-2640, verification on read).
+fn verify(promise: &SkillFile, bytes: &[u8]) -> Result<(), SkillError> {
+    if bytes.len() as u64 != promise.size {
+        return Err(size_differs(promise, &bytes.len().to_string()));
+    }
+    let found = Sha256(sha2::Sha256::digest(bytes).into());
+    if found != promise.digest {
+        let (expected, found) = (promise.digest.to_string(), found.to_string());
+        return Err(SkillError::mismatch(&promise.uri, "digest", &expected, &found));
+    }
+    Ok(())
+}
+
+fn size_differs(promise: &SkillFile, found: &str) -> SkillError {
+    SkillError::mismatch(&promise.uri, "size", &promise.size.to_string(), found)
+}

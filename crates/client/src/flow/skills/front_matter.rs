@@ -1,0 +1,327 @@
+//! The head of a `SKILL.md`: found, read, and held against what the entry says of it.
+//!
+//! The reader takes the YAML that people write there and nothing that could surprise: no anchors, no aliases, no tags, no
+//! directives, one document, and bounds on size, depth and number of values. Plain words mean what the core schema of
+//! YAML 1.2 says.
+
+use granit_parser::{Event, Options, Parser, ScalarStyle};
+use serde_json::{Map, Number, Value};
+use wharf_wire::{Bounds, Skill};
+
+use super::SkillError;
+
+/// Bytes of a front matter.
+const SIZE: usize = 64 << 10;
+/// Lists and mappings open at once.
+const DEPTH: usize = 32;
+/// Values in all, the ends of lists and mappings counted with them.
+const NODES: usize = 4096;
+
+/// Compares the front matter of a `SKILL.md` with the entry, field by field (SEP-2640, frontmatter verification).
+pub(super) fn compare(skill: &Skill, text: &str, bounds: &Bounds) -> Result<(), SkillError> {
+    let unreadable = |problem: &str| SkillError::content(&skill.uri, &format!("its front matter: {problem}"));
+    let head = find(text).map_err(unreadable)?;
+    let found = read(head).map_err(|problem| unreadable(&problem))?;
+    let expected: Map<String, Value> = skill.frontmatter.decode(bounds).map_err(crate::CallError::from)?;
+    let Some(field) = first_difference(&expected, &found) else { return Ok(()) };
+    let text = |fields: &Map<String, Value>| fields.get(field).map_or("absent".to_owned(), Value::to_string);
+    let what = format!("front matter field `{field}`");
+    Err(SkillError::mismatch(&skill.uri, &what, &text(&expected), &text(&found)))
+}
+
+fn first_difference<'a>(expected: &'a Map<String, Value>, found: &'a Map<String, Value>) -> Option<&'a String> {
+    let mut fields = expected.keys().chain(found.keys());
+    fields.find(|&field| match (expected.get(field), found.get(field)) {
+        (Some(expected), Some(found)) => !same(expected, found),
+        _ => true,
+    })
+}
+
+/// Equality as data: `1` and `1.0` are one number, as they are in JSON.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
+        }
+        _ => one == other,
+    }
+}
+
+/// What stands between the first line, which is `---`, and the next such line.
+fn find(text: &str) -> Result<&str, &'static str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = text.split_inclusive('\n');
+    if !lines.next().is_some_and(is_fence) {
+        return Err("there is none");
+    }
+    let start = text.find('\n').map_or(text.len(), |at| at + 1);
+    let mut end = start;
+    for line in lines {
+        if is_fence(line) {
+            return Ok(&text[start..end]);
+        }
+        end += line.len();
+        if end - start > SIZE {
+            return Err("it is too long");
+        }
+    }
+    Err("it does not end")
+}
+
+fn is_fence(line: &str) -> bool {
+    line.trim_end() == "---"
+}
+
+fn read(text: &str) -> Result<Map<String, Value>, String> {
+    let mut options = Options::default();
+    options.disallow_directives = true;
+    let mut reader = Reader::default();
+    for (count, event) in Parser::new_from_str_with_options(text, options).enumerate() {
+        if count > NODES {
+            return Err(format!("more than {NODES} values"));
+        }
+        let (event, _) = event.map_err(|error| error.to_string())?;
+        reader.take(event)?;
+    }
+    match reader.root {
+        Some(Value::Object(fields)) => Ok(fields),
+        _ => Err("it is no mapping".to_owned()),
+    }
+}
+
+/// Builds one value from the parser's events, without recursion.
+#[derive(Default)]
+struct Reader {
+    open: Vec<Open>,
+    root: Option<Value>,
+}
+
+/// A list or a mapping that is still open.
+enum Open {
+    List(Vec<Value>),
+    Fields { fields: Map<String, Value>, key: Option<String> },
+}
+
+impl Reader {
+    fn take(&mut self, event: Event<'_>) -> Result<(), String> {
+        match event {
+            Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(..) if self.root.is_none() => Ok(()),
+            Event::DocumentStart(..) => Err("more than one document".to_owned()),
+            Event::Scalar(text, style, 0, None) => match self.open.last_mut() {
+                Some(Open::Fields { key: key @ None, .. }) => {
+                    *key = Some(text.into_owned());
+                    Ok(())
+                }
+                _ => self.put(scalar(&text, style)),
+            },
+            Event::SequenceStart(_, 0, None) => self.begin(Open::List(Vec::new())),
+            Event::MappingStart(_, 0, None) => self.begin(Open::Fields { fields: Map::new(), key: None }),
+            Event::SequenceEnd | Event::MappingEnd => self.end(),
+            _ => Err("it uses an anchor, an alias or a tag".to_owned()),
+        }
+    }
+
+    fn begin(&mut self, new: Open) -> Result<(), String> {
+        if matches!(self.open.last(), Some(Open::Fields { key: None, .. })) {
+            return Err("a key is not a plain text".to_owned());
+        }
+        if self.open.len() == DEPTH {
+            return Err(format!("nested deeper than {DEPTH} levels"));
+        }
+        self.open.push(new);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        match self.open.pop() {
+            Some(Open::List(items)) => self.put(Value::Array(items)),
+            Some(Open::Fields { fields, key: None }) => self.put(Value::Object(fields)),
+            _ => Err("a key has no value".to_owned()),
+        }
+    }
+
+    fn put(&mut self, value: Value) -> Result<(), String> {
+        match self.open.last_mut() {
+            None => self.root = Some(value),
+            Some(Open::List(items)) => items.push(value),
+            Some(Open::Fields { fields, key }) => {
+                let key = key.take().ok_or("a value has no key")?;
+                if fields.contains_key(&key) {
+                    return Err(format!("`{key}` stands twice"));
+                }
+                fields.insert(key, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn scalar(text: &str, style: ScalarStyle) -> Value {
+    if style != ScalarStyle::Plain {
+        return text.into();
+    }
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => true.into(),
+        "false" | "False" | "FALSE" => false.into(),
+        _ => number(text).map_or_else(|| text.into(), Value::Number),
+    }
+}
+
+fn number(text: &str) -> Option<Number> {
+    let based = |digits: &str, radix| {
+        let plain = digits.bytes().all(|digit| char::from(digit).is_digit(radix));
+        u64::from_str_radix(digits, radix).ok().filter(|_| plain).map(Number::from)
+    };
+    if let Some(digits) = text.strip_prefix("0x") {
+        return based(digits, 16);
+    }
+    if let Some(digits) = text.strip_prefix("0o") {
+        return based(digits, 8);
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let begins = unsigned.starts_with(|first: char| first.is_ascii_digit())
+        || unsigned.strip_prefix('.').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    let plain = unsigned.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    if !begins || !plain {
+        return None;
+    }
+    let whole = text.strip_prefix('+').unwrap_or(text);
+    let integer = whole.parse::<i64>().map(Number::from).or_else(|_| whole.parse::<u64>().map(Number::from));
+    integer.ok().or_else(|| Number::from_f64(text.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wharf_wire::{Raw, View};
+
+    use super::*;
+
+    fn check(text: &str) -> Result<Value, String> {
+        read(find(text)?).map(Value::Object)
+    }
+
+    #[test]
+    fn what_people_write_is_read() {
+        let text = "\u{feff}---\r\nname: refunds # a comment\r\ndescription: >-\r\n  Pays\r\n  back: all.\r\n\
+            note: |\r\n  one\r\n  --- two\r\nlist: [a, 'b: c', \"\\u00e9\"]\r\nmetadata:\r\n  version: \"1.0\"\r\n  \
+            n: 1.50\r\n  deep:\r\n  - x: ~\r\n  - true\r\nlong: some\r\n  more\r\n--- \r\nbody\r\n---\r\n";
+        let expected = json!({
+            "name": "refunds", "description": "Pays back: all.", "note": "one\n--- two\n", "list": ["a", "b: c", "é"],
+            "metadata": { "version": "1.0", "n": 1.5, "deep": [{ "x": null }, true] }, "long": "some more",
+        });
+        assert_eq!(check(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn plain_words_follow_the_core_schema() {
+        for (text, expected) in [
+            ("7", json!(7)),
+            ("-7", json!(-7)),
+            ("+7", json!(7)),
+            ("0x1F", json!(31)),
+            ("0o17", json!(15)),
+            ("007", json!(7)),
+            ("1e3", json!(1000.0)),
+            (".5", json!(0.5)),
+            ("5.", json!(5.0)),
+            ("18446744073709551615", json!(u64::MAX)),
+            ("1.2.3", json!("1.2.3")),
+            ("1_000", json!("1_000")),
+            ("0x", json!("0x")),
+            ("0x+1", json!("0x+1")),
+            ("-", json!(["x"])),
+            ("2024-01-02", json!("2024-01-02")),
+            (".inf", json!(".inf")),
+            ("yes", json!("yes")),
+            ("True", json!(true)),
+            ("NULL", json!(null)),
+            ("'7'", json!("7")),
+            ("\"true\"", json!("true")),
+            ("\"\"", json!("")),
+            ("", json!(null)),
+        ] {
+            let value = if text == "-" { "\n  - x" } else { text };
+            assert_eq!(check(&format!("---\na: {value}\n---\n")).unwrap()["a"], expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_could_surprise_is_refused() {
+        let deep = format!("---\na: {}1{}\n---\n", "[".repeat(DEPTH), "]".repeat(DEPTH));
+        let wide = format!("---\na: [{}]\n---\n", "1,".repeat(NODES));
+        let long = format!("---\na: {}\n---\n", "x".repeat(SIZE));
+        let abyss = format!("---\na: {}\n---\n", "[".repeat(SIZE - 10));
+        let stairs = format!("---\n{}\n---\n", "- ".repeat(SIZE / 4));
+        for text in [
+            "",
+            "name: a\n",
+            "---\nname: a\n",
+            "--- name: a\n---\n",
+            "---\n---\n",
+            "---\n- a\n---\n",
+            "---\nplain\n---\n",
+            "---\na: &x 1\nb: *x\n---\n",
+            "---\na: &x 1\n---\n",
+            "---\na: *x\n---\n",
+            "---\na: !!str 1\n---\n",
+            "---\na: !x {}\n---\n",
+            "---\n%YAML 1.2\n--- \n---\n",
+            "---\na: 1\na: 2\n---\n",
+            "---\nb: {a: 1, a: 1}\n---\n",
+            "---\n? [a]\n: 1\n---\n",
+            "---\na: 1\n...\nb: 2\n---\n",
+            "---\na: [1\n---\n",
+            "---\na: \"\\q\"\n---\n",
+            "---\na: 'x\n---\n",
+            "---\na:\n\tb: 1\n---\n",
+            "---\na: b: c\n---\n",
+            &deep,
+            &wide,
+            &long,
+            &abyss,
+            &stairs,
+        ] {
+            let shown: String = text.chars().take(40).collect();
+            assert!(check(text).is_err(), "{shown:?} gave {:?}", check(text));
+        }
+    }
+
+    #[test]
+    fn the_first_difference_is_told() {
+        let entry = |frontmatter: Value| {
+            let entry = json!({ "uri": "skill://a/SKILL.md", "frontmatter": frontmatter, "resources": "dynamic" });
+            Skill::view(Raw::of(&entry).unwrap(), &Bounds::default()).unwrap()
+        };
+        let text = "---\nname: a\ndescription: d\nmetadata: {n: 1.0, tags: [x]}\n---\n";
+        for (frontmatter, expected) in [
+            (json!({ "name": "a", "description": "d", "metadata": { "n": 1, "tags": ["x"] } }), None),
+            (json!({ "name": "a", "description": "e", "metadata": { "n": 1, "tags": ["x"] } }), Some("description")),
+            (json!({ "name": "a", "description": "d", "metadata": { "n": 1, "tags": ["y"] } }), Some("metadata")),
+            (json!({ "name": "a", "description": "d", "metadata": { "n": "1", "tags": ["x"] } }), Some("metadata")),
+            (
+                json!({ "name": "a", "description": "d", "metadata": { "n": 1, "m": 1, "tags": ["x"] } }),
+                Some("metadata"),
+            ),
+            (json!({ "name": "a", "description": "d" }), Some("metadata")),
+            (
+                json!({ "name": "a", "description": "d", "license": "MIT", "metadata": { "n": 1, "tags": ["x"] } }),
+                Some("license"),
+            ),
+        ] {
+            let found = match compare(&entry(frontmatter.clone()), text, &Bounds::default()) {
+                Ok(()) => None,
+                Err(SkillError::Mismatch(mismatch)) => Some(mismatch.what),
+                Err(other) => panic!("{other}"),
+            };
+            assert_eq!(found, expected.map(|field| format!("front matter field `{field}`")), "{frontmatter}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What to call skills that share a name.
+
+use std::collections::{HashMap, HashSet};
+
+use wharf_spec::Untrusted;
+use wharf_wire::Skill;
+
+/// A label for each skill of one listing, no two alike: its name, or where others have the same name also the directory
+/// above it, or where that is not enough the whole URI. Escaped, for people; the URI stays what identifies a skill.
+pub fn skill_labels(skills: &[Skill]) -> Vec<String> {
+    let tiers = [name, name_and_parent, whole].map(|tier| skills.iter().map(tier).collect::<Vec<_>>());
+    let counts = tiers.each_ref().map(|labels| tally(labels));
+    let mut taken = HashSet::new();
+    (0..skills.len())
+        .map(|n| {
+            let unique = (0..tiers.len()).find(|&tier| counts[tier][tiers[tier][n]] == 1).unwrap_or(tiers.len() - 1);
+            numbered(&mut taken, Untrusted::new(tiers[unique][n]).to_string())
+        })
+        .collect()
+}
+
+fn name(skill: &Skill) -> &str {
+    &skill.name
+}
+
+fn name_and_parent(skill: &Skill) -> &str {
+    let root = whole(skill);
+    let path = root.find("://").map_or(0, |at| at + 3);
+    let start = root[path..].rmatch_indices('/').nth(1).map_or(path, |(at, _)| path + at + 1);
+    &root[start..]
+}
+
+fn whole(skill: &Skill) -> &str {
+    skill.directory().trim_end_matches('/')
+}
+
+fn tally<'a>(labels: &[&'a str]) -> HashMap<&'a str, usize> {
+    let mut counts = HashMap::new();
+    labels.iter().for_each(|label| *counts.entry(*label).or_default() += 1);
+    counts
+}
+
+/// Entries that even share their URI are told apart by a number.
+fn numbered(taken: &mut HashSet<String>, label: String) -> String {
+    let mut candidate = label.clone();
+    let mut number = 2;
+    while !taken.insert(candidate.clone()) {
+        candidate = format!("{label} #{number}");
+        number += 1;
+    }
+    candidate
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_wire::{Bounds, Raw, View};
+
+    use super::*;
+
+    fn skill(root: &str) -> Skill {
+        let name = root.rsplit('/').next().unwrap();
+        let entry = serde_json::json!({
+            "uri": format!("{root}/SKILL.md"),
+            "frontmatter": { "name": name, "description": "d" },
+            "resources": "dynamic",
+        });
+        Skill::view(Raw::of(&entry).unwrap(), &Bounds::default()).unwrap()
+    }
+
+    #[test]
+    fn labels_are_as_short_as_they_can_be_and_never_alike() {
+        for (roots, expected) in [
+            (&["skill://a", "skill://b"][..], &["a", "b"][..]),
+            (&["skill://x/billing/r", "skill://x/support/r", "skill://s"], &["billing/r", "support/r", "s"]),
+            (&["skill://r", "skill://x/r"], &["r", "x/r"]),
+            (&["skill://x/y/r", "skill://z/y/r"], &["skill://x/y/r", "skill://z/y/r"]),
+            (&["skill://r", "github://r"], &["skill://r", "github://r"]),
+            (&["skill://r", "skill://r", "skill://r"], &["skill://r", "skill://r #2", "skill://r #3"]),
+            (&["skill://\u{202e}/r", "skill://y/r"], &["\\u{202e}/r", "y/r"]),
+        ] {
+            let skills: Vec<Skill> = roots.iter().map(|root| skill(root)).collect();
+            assert_eq!(skill_labels(&skills), expected, "{roots:?}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Skills a server serves (`io.modelcontextprotocol/skills`, SEP-2640): listed, and loaded when somebody asks.
+//!
+//! Nothing is read ahead of need: a listing reads no file, loading reads `SKILL.md` alone, and every further file is
+//! read when it is wanted. What is read counts only once it agrees with the entry that a person could approve; a match
+//! proves that the two agree and not that either is to be trusted.
+
+mod content;
+mod error;
+mod front_matter;
+mod label;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wharf_spec::Untrusted;
+use wharf_wire::{Raw, Skill, SkillFile, SkillFiles, View, members};
+
+pub use content::SkillContent;
+pub use error::{Mismatch, SkillError};
+pub use label::skill_labels;
+
+use crate::connection::Connection;
+use crate::engine::Answer;
+use crate::error::CallError;
+use crate::flow::{ListKind, Listing, list};
+use crate::options::CallOptions;
+
+/// Files of one skill (SEP-2640, limits).
+const FILES: usize = 512;
+/// Bytes of all files of one skill (SEP-2640, limits).
+const BYTES: u64 = 16 << 20;
+
+const SKILLS: ListKind = ListKind { method: "skills/list", key: "skills", what: "skills" };
+
+/// A skill whose `SKILL.md` agrees with its entry. It holds that entry: nothing else of the skill is read than what the
+/// entry lists.
+#[derive(Debug)]
+pub struct LoadedSkill {
+    /// What the server that serves it is called here. With the skill's URI it is the skill's identity.
+    pub server: String,
+    /// The entry it was loaded from.
+    pub entry: Skill,
+    /// The whole of `SKILL.md`: untrusted instructions. Its `allowed-tools` grants nothing.
+    pub text: String,
+    /// Bytes read so far of a skill that lists no sizes.
+    read: AtomicU64,
+}
+
+impl LoadedSkill {
+    /// Whether digests vouch for what is read. A dynamic skill has none.
+    pub fn is_verified(&self) -> bool {
+        matches!(self.entry.files, SkillFiles::Listed(_))
+    }
+}
+
+impl Connection {
+    /// Lists the skills; reads none of their files. An empty list does not mean that the server has none.
+    pub async fn list_skills(&self) -> Result<Listing<Skill>, CallError> {
+        self.gate("skills/list")?;
+        list(self, SKILLS).await
+    }
+
+    /// The current entry of one skill by the URI of its `SKILL.md`, listed or not.
+    pub async fn skill(&self, uri: &str) -> Result<Skill, CallError> {
+        self.gate("skills/list")?;
+        let params = Raw::of(&serde_json::json!({ "uri": uri }));
+        let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
+        let answer = self.request("skills/get", Some(&params), CallOptions::default()).await?;
+        let skill = self.entry(answer)?;
+        if skill.uri != uri {
+            return Err(CallError::Protocol("it describes another skill than the one asked for".to_owned()));
+        }
+        Ok(skill)
+    }
+
+    /// Loads a skill: reads its `SKILL.md`, and gives it out only if size, digest and front matter are those of the
+    /// entry. For a dynamic skill the front matter alone can be compared.
+    ///
+    /// Dropping the future withdraws the read.
+    pub async fn load_skill(&self, skill: &Skill) -> Result<LoadedSkill, SkillError> {
+        self.gate("skills/list")?;
+        let mut loaded = LoadedSkill {
+            server: self.facts().name.clone(),
+            entry: skill.clone(),
+            text: String::new(),
+            read: AtomicU64::new(0),
+        };
+        check_limits(skill)?;
+        let SkillContent { bytes, .. } = self.read_skill_file(&loaded, "SKILL.md").await?;
+        let text = String::from_utf8(bytes).map_err(|_| SkillError::content(&skill.uri, "it is not text"))?;
+        front_matter::compare(skill, &text, &self.limits().bounds)?;
+        loaded.text = text;
+        Ok(loaded)
+    }
+
+    /// Reads one file of a loaded skill by its path below the skill's directory, and gives it out only if size and
+    /// digest are those of the entry it was loaded from. What that entry does not list is not asked for.
+    ///
+    /// Dropping the future withdraws the read.
+    pub async fn read_skill_file(&self, skill: &LoadedSkill, path: &str) -> Result<SkillContent, SkillError> {
+        if skill.server != self.facts().name {
+            return Err(SkillError::OtherServer { expected: skill.server.clone(), found: self.facts().name.clone() });
+        }
+        let file = resolve(&skill.entry, path).ok_or_else(|| SkillError::unlisted(path))?;
+        let (uri, promise) = match &file {
+            Resolved::Listed(file) => (file.uri.as_str(), Some(*file)),
+            Resolved::Dynamic(uri) => (uri.as_str(), None),
+        };
+        let room = promise.map_or_else(|| BYTES - skill.read.load(Ordering::Relaxed).min(BYTES), |file| file.size);
+        let answer = self.read_resource(uri, CallOptions::default()).await?;
+        let found = content::only(uri, answer, promise, room)?;
+        if promise.is_none() {
+            let read = skill.read.fetch_add(found.bytes.len() as u64, Ordering::Relaxed);
+            if read.saturating_add(found.bytes.len() as u64) > BYTES {
+                return Err(SkillError::TooLarge { limit: BYTES });
+            }
+        }
+        Ok(found)
+    }
+
+    fn entry(&self, answer: Answer) -> Result<Skill, CallError> {
+        let bounds = &self.limits().bounds;
+        let result = self.complete(answer)?;
+        let entry = members(&result, bounds)?.into_iter().find(|(key, _)| key == "skill");
+        let (_, entry) = entry.ok_or_else(|| CallError::Protocol("no `skill` in the result".to_owned()))?;
+        Ok(Skill::view(entry, bounds)?)
+    }
+}
+
+/// What is read for a path.
+enum Resolved<'a> {
+    Listed(&'a SkillFile),
+    /// A URI that no entry promises anything about.
+    Dynamic(String),
+}
+
+fn resolve<'a>(skill: &'a Skill, path: &str) -> Option<Resolved<'a>> {
+    match &skill.files {
+        SkillFiles::Listed(files) => files.iter().find(|file| file.path == path).map(Resolved::Listed),
+        SkillFiles::Dynamic => {
+            let uri = format!("{}{path}", skill.directory());
+            skill.path_of(&uri).map(|_| Resolved::Dynamic(uri))
+        }
+    }
+}
+
+/// Both limits show in the entry alone, before anything is read.
+fn check_limits(skill: &Skill) -> Result<(), SkillError> {
+    let SkillFiles::Listed(files) = &skill.files else { return Ok(()) };
+    if files.len() > FILES {
+        return Err(SkillError::TooManyFiles { count: files.len(), limit: FILES });
+    }
+    let total = files.iter().fold(0, |total: u64, file| total.saturating_add(file.size));
+    if total > BYTES { Err(SkillError::TooLarge { limit: BYTES }) } else { Ok(()) }
+}
+
+/// A server's text on its way into an error.
+fn shown(text: &str) -> String {
+    Untrusted::new(text).shortened(120).to_string()
+}

@@ -1,0 +1,369 @@
+//! Icons: what a server would like to be shown beside its name, and whether that may be shown at all.
+//!
+//! An address is decided on and never fetched here. Pictures are recognised by their first bytes and not decoded.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Bounds;
+use crate::raw::Raw;
+
+/// Bytes of one icon.
+pub const ICON_LIMIT: usize = 256 << 10;
+/// Icons read of one owner; nobody shows more.
+const MOST: usize = 32;
+
+/// An icon as its server describes it. Every string is untrusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Icon {
+    /// Where it is, or the picture itself as a `data:` address.
+    pub src: String,
+    /// What the server says it is.
+    pub mime_type: Option<String>,
+    /// The sizes it is good for: `48x48`, or `any`.
+    pub sizes: Vec<String>,
+    /// The background it is made for: `light` or `dark`.
+    pub theme: Option<String>,
+    /// The entry as it came.
+    pub raw: Raw,
+}
+
+/// An icon that may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IconSource<'a> {
+    /// To be fetched from here, without credentials and without following redirects to another origin; what comes goes
+    /// through [`Icon::check`].
+    Remote(&'a str),
+    /// Came along.
+    Inline {
+        /// What it is.
+        format: ImageFormat,
+        /// The picture.
+        bytes: Vec<u8>,
+    },
+}
+
+/// A kind of picture that may be shown. Whatever can carry a script is not among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageFormat {
+    /// PNG.
+    Png,
+    /// JPEG.
+    Jpeg,
+}
+
+/// Why an icon is not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IconRefusal {
+    /// Neither `https:` nor `data:`.
+    Scheme,
+    /// An address nobody should have to interpret.
+    Address,
+    /// From somewhere else than the server.
+    Origin,
+    /// More than [`ICON_LIMIT`] bytes.
+    TooLarge,
+    /// Not Base64.
+    Encoding,
+    /// Said to be neither PNG nor JPEG.
+    Type,
+    /// Not what it is said to be.
+    Disguised,
+}
+
+/// The icons of whatever this text describes: a tool, a resource, a prompt, a server. Entries that cannot be used are
+/// left out; an icon is never a reason to refuse its owner.
+pub fn icons(owner: &Raw, bounds: &Bounds) -> Vec<Icon> {
+    #[derive(Deserialize)]
+    struct Owner<'a> {
+        #[serde(borrow, default)]
+        icons: Vec<&'a RawValue>,
+    }
+    let Ok(Owner { icons }) = owner.decode::<Owner>(bounds) else { return Vec::new() };
+    icons.into_iter().take(MOST).filter_map(|entry| view(owner.part(entry))).collect()
+}
+
+fn view(raw: Raw) -> Option<Icon> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Shape {
+        src: String,
+        #[serde(default)]
+        mime_type: Option<String>,
+        #[serde(default)]
+        sizes: Vec<String>,
+        #[serde(default)]
+        theme: Option<String>,
+    }
+    let Shape { src, mime_type, sizes, theme } = serde_json::from_slice(raw.as_bytes()).ok()?;
+    (!src.is_empty()).then_some(Icon { src, mime_type, sizes, theme, raw })
+}
+
+impl Icon {
+    /// Decides whether the icon may be shown. A server without an origin, such as a local process, has no address its
+    /// icons may come from: only what comes along is shown.
+    pub fn allowed(&self, server_origin: Option<&str>) -> Result<IconSource<'_>, IconRefusal> {
+        self.declared()?;
+        if let Some(rest) = after_scheme(&self.src, "data:") {
+            let bytes = inline(rest)?;
+            let format = self.check(&bytes)?;
+            if declared_format(media_type(rest))? != format {
+                return Err(IconRefusal::Disguised);
+            }
+            return Ok(IconSource::Inline { format, bytes });
+        }
+        after_scheme(&self.src, "https://").ok_or(IconRefusal::Scheme)?;
+        let place = origin(&self.src).ok_or(IconRefusal::Address)?;
+        if server_origin.and_then(origin) == Some(place) {
+            Ok(IconSource::Remote(&self.src))
+        } else {
+            Err(IconRefusal::Origin)
+        }
+    }
+
+    /// Recognises a picture that came for this icon, by its first bytes and not by what anybody calls it.
+    pub fn check(&self, bytes: &[u8]) -> Result<ImageFormat, IconRefusal> {
+        if bytes.len() > ICON_LIMIT {
+            return Err(IconRefusal::TooLarge);
+        }
+        let found = ImageFormat::sniff(bytes).ok_or(IconRefusal::Disguised)?;
+        let agrees = self.declared()?.is_none_or(|declared| declared == found);
+        if agrees { Ok(found) } else { Err(IconRefusal::Disguised) }
+    }
+
+    /// The format the server names, if it names any.
+    fn declared(&self) -> Result<Option<ImageFormat>, IconRefusal> {
+        self.mime_type.as_deref().map(declared_format).transpose()
+    }
+}
+
+impl ImageFormat {
+    /// Recognises a picture by its first bytes.
+    pub fn sniff(bytes: &[u8]) -> Option<Self> {
+        if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+            Some(Self::Png)
+        } else if bytes.starts_with(b"\xff\xd8\xff") {
+            Some(Self::Jpeg)
+        } else {
+            None
+        }
+    }
+}
+
+fn declared_format(mime_type: &str) -> Result<ImageFormat, IconRefusal> {
+    let essence = mime_type.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("image/png") {
+        Ok(ImageFormat::Png)
+    } else if ["image/jpeg", "image/jpg"].iter().any(|known| essence.eq_ignore_ascii_case(known)) {
+        Ok(ImageFormat::Jpeg)
+    } else {
+        Err(IconRefusal::Type)
+    }
+}
+
+fn after_scheme<'a>(address: &'a str, scheme: &str) -> Option<&'a str> {
+    let (head, rest) = address.split_at_checked(scheme.len())?;
+    head.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
+/// The part of a `data:` address before its comma.
+fn media_type(rest: &str) -> &str {
+    rest.split(',').next().unwrap_or_default()
+}
+
+fn inline(rest: &str) -> Result<Vec<u8>, IconRefusal> {
+    let (head, data) = rest.split_once(',').ok_or(IconRefusal::Address)?;
+    let (_, encoding) = head.rsplit_once(';').ok_or(IconRefusal::Encoding)?;
+    if !encoding.eq_ignore_ascii_case("base64") {
+        return Err(IconRefusal::Encoding);
+    }
+    if data.len() / 4 * 3 > ICON_LIMIT + 3 {
+        return Err(IconRefusal::TooLarge);
+    }
+    base64(data.as_bytes()).ok_or(IconRefusal::Encoding)
+}
+
+/// Decodes padded Base64 in its one canonical spelling.
+fn base64(text: &[u8]) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let padding = text.iter().rev().take(2).take_while(|&&byte| byte == b'=').count();
+    let (digits, _) = text.split_at(text.len() - padding);
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for group in digits.chunks(4) {
+        let mut word = 0;
+        for &digit in group {
+            word = word << 6 | sextet(digit)?;
+        }
+        word <<= 6 * (4 - group.len());
+        let [_, decoded @ ..] = word.to_be_bytes();
+        let (kept, spare) = decoded.split_at(group.len() - 1);
+        if spare.iter().any(|&byte| byte != 0) {
+            return None;
+        }
+        bytes.extend_from_slice(kept);
+    }
+    Some(bytes)
+}
+
+fn sextet(digit: u8) -> Option<u32> {
+    let value = match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    };
+    Some(value.into())
+}
+
+/// Host and port of an `https` address. One with a user, an escape or a character that browsers read in ways of their
+/// own has none.
+fn origin(address: &str) -> Option<(String, u16)> {
+    let odd = |byte: u8| !byte.is_ascii_graphic() || byte == b'\\';
+    let rest = after_scheme(address, "https://").filter(|_| !address.bytes().any(odd))?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let after_bracket = authority.rfind(']').map_or(0, |at| at + 1);
+    let (host, port) = match authority[after_bracket..].rfind(':') {
+        Some(at) => (&authority[..after_bracket + at], authority[after_bracket + at + 1..].parse().ok()?),
+        None => (authority, 443),
+    };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let sound = match bracketed {
+        Some(inside) => inside.bytes().all(|byte| byte.is_ascii_hexdigit() || b":.".contains(&byte)),
+        None => host.bytes().all(plain),
+    };
+    (sound && !host.is_empty()).then(|| (host.to_ascii_lowercase(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const PNG: &str = "iVBORw0KGgoAAAAN";
+    const JPEG: &str = "/9j/4AAQSkZJRgAB";
+    const HOME: &str = "https://mcp.example.com";
+
+    fn icon(src: &str, mime_type: Option<&str>) -> Icon {
+        let owner = json!({ "icons": [{ "src": src, "mimeType": mime_type }] });
+        icons(&Raw::of(&owner).unwrap(), &Bounds::default()).remove(0)
+    }
+
+    /// What became of it, in a word.
+    fn outcome(src: &str, mime_type: Option<&str>, home: Option<&str>) -> String {
+        match icon(src, mime_type).allowed(home) {
+            Ok(IconSource::Remote(_)) => "remote".to_owned(),
+            Ok(IconSource::Inline { format, bytes }) => format!("{format:?} {}", bytes.len()),
+            Err(refusal) => format!("{refusal:?}"),
+        }
+    }
+
+    #[test]
+    fn only_the_servers_own_address_is_fetched() {
+        for (src, expected) in [
+            ("https://mcp.example.com/i.png", "remote"),
+            ("HTTPS://MCP.example.COM:443/i.png?x#y", "remote"),
+            ("https://mcp.example.com:8443/i.png", "Origin"),
+            ("https://example.com/i.png", "Origin"),
+            ("https://mcp.example.com.evil.test/i.png", "Origin"),
+            ("https://mcp.example.com./i.png", "Origin"),
+            ("https://127.0.0.1/i.png", "Origin"),
+            ("https://[::1]/i.png", "Origin"),
+            ("https://mcp.example.com@evil.test/i.png", "Address"),
+            ("https://mcp.example.com\\@evil.test/", "Address"),
+            ("https://mcp.example%2ecom/", "Address"),
+            ("https://mcp.example.com:99999/", "Address"),
+            ("https://mcp.example.com:/", "Address"),
+            ("https://[::1/i.png", "Address"),
+            ("https:///i.png", "Address"),
+            ("https://mcp.example.com/a b", "Address"),
+            ("https://ｍcp.example.com/", "Address"),
+            ("http://mcp.example.com/i.png", "Scheme"),
+            ("javascript:alert(1)", "Scheme"),
+            ("java\tscript:alert(1)", "Scheme"),
+            (" https://mcp.example.com/", "Scheme"),
+            ("file:///etc/passwd", "Scheme"),
+            ("ftp://mcp.example.com/", "Scheme"),
+            ("ws://mcp.example.com/", "Scheme"),
+            ("//mcp.example.com/i.png", "Scheme"),
+            ("i.png", "Scheme"),
+            ("é", "Scheme"),
+        ] {
+            assert_eq!(outcome(src, None, Some(HOME)), expected, "{src:?}");
+        }
+        assert_eq!(outcome("https://mcp.example.com/i.png", None, None), "Origin");
+        assert_eq!(outcome("https://mcp.example.com/i.png", None, Some("http://mcp.example.com")), "Origin");
+        assert_eq!(outcome("https://mcp.example.com/i", Some("image/svg+xml"), Some(HOME)), "Type");
+        assert_eq!(outcome("https://[::1]:8/i", None, Some("https://[::1]:8/mcp")), "remote");
+    }
+
+    #[test]
+    fn what_comes_along_is_what_it_says() {
+        let svg = "PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+";
+        let cases = [
+            (format!("data:image/png;base64,{PNG}"), None, "Png 12"),
+            (format!("DATA:IMAGE/JPEG;BASE64,{JPEG}"), Some("image/jpeg"), "Jpeg 12"),
+            (format!("data:image/png;x=y;base64,{PNG}"), Some("image/png; q=1"), "Png 12"),
+            (format!("data:image/png;base64,{JPEG}"), None, "Disguised"),
+            (format!("data:image/png;base64,{PNG}"), Some("image/jpeg"), "Disguised"),
+            (format!("data:image/png;base64,{svg}"), None, "Disguised"),
+            (format!("data:image/svg+xml;base64,{svg}"), None, "Disguised"),
+            (format!("data:image/svg+xml;base64,{PNG}"), None, "Type"),
+            (format!("data:image/png;base64,{PNG}"), Some("image/svg+xml"), "Type"),
+            (format!("data:text/html;base64,{PNG}"), None, "Type"),
+            (format!("data:;base64,{PNG}"), None, "Type"),
+            ("data:image/png,%89PNG".to_owned(), None, "Encoding"),
+            ("data:image/png;charset=base65,AAAA".to_owned(), None, "Encoding"),
+            ("data:image/png;base64,iVBORw0KGgoAAAA".to_owned(), None, "Encoding"),
+            ("data:image/png;base64,iVBORw0K GgoAAAAN".to_owned(), None, "Encoding"),
+            ("data:image/png;base64,====".to_owned(), None, "Encoding"),
+            ("data:image/png;base64,".to_owned(), None, "Disguised"),
+            ("data:image/png;base64".to_owned(), None, "Address"),
+            (format!("data:image/png;base64,{PNG}{}", "A".repeat(ICON_LIMIT * 4 / 3 / 4 * 4)), None, "TooLarge"),
+        ];
+        for (src, mime_type, expected) in cases {
+            let shown: String = src.chars().take(60).collect();
+            assert_eq!(outcome(&src, mime_type, None), expected, "{shown}");
+        }
+    }
+
+    #[test]
+    fn base64_has_one_spelling() {
+        for (text, expected) in [
+            ("", Some(&b""[..])),
+            ("Zg==", Some(b"f")),
+            ("Zm8=", Some(b"fo")),
+            ("Zm9v", Some(b"foo")),
+            ("+/+/", Some(b"\xfb\xff\xbf")),
+            ("Zh==", None),
+            ("Zm9=", None),
+            ("Zg=", None),
+            ("Z===", None),
+            ("Zg==Zg==", None),
+            ("Zm-_", None),
+        ] {
+            assert_eq!(base64(text.as_bytes()).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_useless_entry_costs_only_itself() {
+        let owner = json!({ "name": "t", "icons": [7, {}, { "src": "" }, { "src": 3 }, { "src": "a", "sizes": "48x48" },
+            { "src": "b", "sizes": ["any"], "theme": "dark", "x": 1 }] });
+        let found = icons(&Raw::of(&owner).unwrap(), &Bounds::default());
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].src.as_str(), found[0].theme.as_deref()), ("b", Some("dark")));
+        assert_eq!(found[0].sizes, ["any"]);
+        for owner in [json!({}), json!({ "icons": 3 }), json!({ "icons": null }), json!(3)] {
+            assert!(icons(&Raw::of(&owner).unwrap(), &Bounds::default()).is_empty(), "{owner}");
+        }
+        let many = json!({ "icons": vec![json!({ "src": "a" }); 1000] });
+        assert_eq!(icons(&Raw::of(&many).unwrap(), &Bounds::default()).len(), MOST);
+    }
+}

@@ -1,0 +1,342 @@
+//! Skills as a server describes them: the entries of the extension `io.modelcontextprotocol/skills` (SEP-2640).
+//!
+//! An entry promises every file of the skill with its size and digest. One that leaves out its `SKILL.md`, names a
+//! file twice or reaches outside its own directory promises nothing and is malformed. Nothing here reads a file.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::raw::{DecodeError, Raw, members};
+use crate::{Bounds, View};
+
+/// What the skill's own file is called.
+const ENTRY_FILE: &str = "SKILL.md";
+/// Bytes of a URI in an entry.
+const URI_LIMIT: usize = 2048;
+/// Characters of a skill's name, by the Agent Skills specification.
+const NAME_LIMIT: usize = 64;
+
+/// A skill as its server describes it. Every string is untrusted, and the name is a label: the URI identifies it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Skill {
+    /// Where its `SKILL.md` is read.
+    pub uri: String,
+    /// What it is called; others may be called the same.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Everything its author wrote at the head of `SKILL.md`, as a JSON object.
+    pub frontmatter: Raw,
+    /// What it consists of.
+    pub files: SkillFiles,
+    /// The whole entry as it came.
+    pub raw: Raw,
+}
+
+/// What a skill consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SkillFiles {
+    /// These files and no others.
+    Listed(Vec<SkillFile>),
+    /// Files made anew each time: nothing vouches for them.
+    Dynamic,
+}
+
+/// A file of a skill, and what its content has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SkillFile {
+    /// Where it is read.
+    pub uri: String,
+    /// Its path below the skill's directory, without percent signs and without a way out.
+    pub path: String,
+    /// The digest of its bytes.
+    pub digest: Sha256,
+    /// How many bytes it has.
+    pub size: u64,
+}
+
+/// A SHA-256 digest, shown as `sha256:` and 64 lower-case digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Sha256(pub [u8; 32]);
+
+impl Skill {
+    /// The skill's own directory, with the slash.
+    pub fn directory(&self) -> &str {
+        self.uri.strip_suffix(ENTRY_FILE).unwrap_or(&self.uri)
+    }
+
+    /// The path of a URI below the skill's directory, or nothing if it is not below.
+    pub fn path_of(&self, uri: &str) -> Option<String> {
+        path_below(self.directory(), uri)
+    }
+}
+
+impl View for Skill {
+    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        struct Shape<'a> {
+            uri: String,
+            #[serde(borrow)]
+            frontmatter: &'a RawValue,
+            #[serde(borrow)]
+            resources: &'a RawValue,
+        }
+        #[derive(Deserialize)]
+        struct Head {
+            name: String,
+            description: String,
+        }
+        let shape: Shape = raw.decode(bounds)?;
+        let frontmatter = raw.part(shape.frontmatter);
+        // A key that stands twice would let two readers see two skills.
+        members(&frontmatter, bounds)?;
+        let Head { name, description } = frontmatter.decode(bounds)?;
+        check_place(&shape.uri, &name)?;
+        let files = files(&shape.uri, shape.resources)?;
+        Ok(Self { uri: shape.uri, name, description, frontmatter, files, raw })
+    }
+}
+
+/// A skill lies in a directory of its own name, and its URI says so.
+fn check_place(uri: &str, name: &str) -> Result<(), DecodeError> {
+    if !is_name(name) {
+        return Err(malformed("`name` is not a skill's name"));
+    }
+    let segments = segments(uri).ok_or_else(|| malformed("`uri` has no plain path"))?;
+    match segments.as_slice() {
+        [.., directory, file] if file == ENTRY_FILE && uri.ends_with("/SKILL.md") => {
+            if directory == name {
+                Ok(())
+            } else {
+                Err(malformed("`uri` does not end in the skill's name"))
+            }
+        }
+        _ => Err(malformed("`uri` does not end in SKILL.md")),
+    }
+}
+
+/// Lower-case letters, digits and single hyphens between them, by the Agent Skills specification.
+fn is_name(name: &str) -> bool {
+    let plain = |character: char| character == '-' || character.is_alphanumeric() && !character.is_uppercase();
+    !name.is_empty()
+        && name.chars().count() <= NAME_LIMIT
+        && name.chars().all(plain)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--")
+}
+
+fn files(uri: &str, resources: &RawValue) -> Result<SkillFiles, DecodeError> {
+    #[derive(Deserialize)]
+    struct Entry {
+        uri: String,
+        digest: String,
+        size: u64,
+    }
+    if let Ok(word) = serde_json::from_str::<String>(resources.get()) {
+        return if word == "dynamic" { Ok(SkillFiles::Dynamic) } else { Err(malformed("`resources` is no list")) };
+    }
+    let directory = uri.strip_suffix(ENTRY_FILE).unwrap_or(uri);
+    let entries: Vec<Entry> = serde_json::from_str(resources.get()).map_err(DecodeError::Shape)?;
+    let mut files = Vec::with_capacity(entries.len());
+    let mut seen = HashSet::new();
+    for Entry { uri, digest, size } in entries {
+        let path =
+            path_below(directory, &uri).ok_or_else(|| malformed(format!("a file outside the skill: `{uri}`")))?;
+        let digest = Sha256::parse(&digest).ok_or_else(|| malformed(format!("`{path}` has no SHA-256 digest")))?;
+        if !seen.insert(path.clone()) {
+            return Err(malformed(format!("`{path}` is listed twice")));
+        }
+        files.push(SkillFile { uri, path, digest, size });
+    }
+    if !files.iter().any(|file| file.uri == uri) {
+        return Err(malformed("its SKILL.md is not among its files"));
+    }
+    Ok(SkillFiles::Listed(files))
+}
+
+fn malformed(problem: impl fmt::Display) -> DecodeError {
+    DecodeError::Shape(serde::de::Error::custom(problem))
+}
+
+fn path_below(directory: &str, uri: &str) -> Option<String> {
+    let below = uri.strip_prefix(directory).filter(|_| uri.len() <= URI_LIMIT)?;
+    let segments: Option<Vec<String>> = below.split('/').map(segment).collect();
+    segments.map(|segments| segments.join("/"))
+}
+
+/// The segments after the scheme, decoded; the first stands where other URIs have a host.
+fn segments(uri: &str) -> Option<Vec<String>> {
+    let (scheme, rest) = uri.split_once("://").filter(|_| uri.len() <= URI_LIMIT)?;
+    let plain = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    if scheme.is_empty() || !plain {
+        return None;
+    }
+    rest.split('/').map(segment).collect()
+}
+
+/// One segment without its percent signs, if it is a plain name: whatever could lead elsewhere is refused, in every
+/// spelling.
+fn segment(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte == b'%' {
+            let (digits, after) = rest.split_at_checked(2)?;
+            bytes.push(hex(digits[0])? << 4 | hex(digits[1])?);
+            rest = after;
+        } else if matches!(byte, b'?' | b'#') {
+            return None;
+        } else {
+            bytes.push(byte);
+        }
+    }
+    let name = String::from_utf8(bytes).ok()?;
+    let leads_away = matches!(name.as_str(), "" | "." | "..") || name.contains(['/', '\\']);
+    (!leads_away && !name.chars().any(char::is_control)).then_some(name)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+impl Sha256 {
+    /// Reads `sha256:` and 64 lower-case digits, and no other spelling.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix("sha256:")?.as_bytes();
+        if digits.len() != 64 || digits.iter().any(u8::is_ascii_uppercase) {
+            return None;
+        }
+        let mut digest = [0; 32];
+        for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = hex(pair[0])? << 4 | hex(pair[1])?;
+        }
+        Some(Self(digest))
+    }
+}
+
+impl fmt::Display for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const URI: &str = "skill://acme/refunds/SKILL.md";
+
+    fn file(uri: &str) -> Value {
+        json!({ "uri": uri, "digest": format!("sha256:{}", "0a".repeat(32)), "size": 3 })
+    }
+
+    fn entry(uri: &str, name: &str, resources: Value) -> Value {
+        json!({ "uri": uri, "frontmatter": { "name": name, "description": "d" }, "resources": resources })
+    }
+
+    fn view(entry: &Value) -> Result<Skill, DecodeError> {
+        Skill::view(Raw::of(entry).unwrap(), &Bounds::default())
+    }
+
+    #[test]
+    fn a_whole_entry_is_kept() {
+        let resources = json!([file(URI), file("skill://acme/refunds/a%20b/c.md")]);
+        let skill = view(&entry(URI, "refunds", resources)).unwrap();
+        assert_eq!((skill.name.as_str(), skill.directory()), ("refunds", "skill://acme/refunds/"));
+        let SkillFiles::Listed(files) = &skill.files else { panic!("listed") };
+        assert_eq!(files[1].path, "a b/c.md");
+        assert_eq!(files[1].digest.to_string(), format!("sha256:{}", "0a".repeat(32)));
+        assert_eq!(view(&entry(URI, "refunds", json!("dynamic"))).unwrap().files, SkillFiles::Dynamic);
+        assert!(view(&entry("github://o/r/refunds/SKILL.md", "refunds", json!("dynamic"))).is_ok());
+    }
+
+    #[test]
+    fn no_spelling_leads_out_of_the_directory() {
+        for path in [
+            "../other/SKILL.md",
+            "a/../../b",
+            "./a",
+            "a//b",
+            "",
+            "a/",
+            "%2e%2e/b",
+            "%2E./b",
+            "a%2fb",
+            "a%5cb",
+            "a\\b",
+            "a%00b",
+            "a\nb",
+            "a?b",
+            "a#b",
+            "%zz",
+            "a%2",
+            "%ff",
+        ] {
+            let resources = json!([file(URI), file(&format!("skill://acme/refunds/{path}"))]);
+            assert!(view(&entry(URI, "refunds", resources)).is_err(), "{path:?}");
+        }
+        for uri in ["skill://acme/refunds", "skill://acme/refunds2/x", "file:///etc/passwd", "https://x/y", "x"] {
+            assert!(view(&entry(URI, "refunds", json!([file(URI), file(uri)]))).is_err(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_promises_nothing_is_malformed() {
+        let upper = json!([{ "uri": URI, "digest": format!("sha256:{}", "0A".repeat(32)), "size": 3 }]);
+        let negative = json!([{ "uri": URI, "digest": format!("sha256:{}", "0a".repeat(32)), "size": -1 }]);
+        for resources in [
+            json!([]),
+            json!([file("skill://acme/refunds/a.md")]),
+            json!([file(URI), file(URI)]),
+            json!([file(URI), file("skill://acme/refunds/SKILL%2emd")]),
+            json!([{ "uri": URI, "digest": "sha256:00", "size": 3 }]),
+            json!([{ "uri": URI, "digest": format!("sha512:{}", "0a".repeat(32)), "size": 3 }]),
+            upper,
+            negative,
+            json!("static"),
+            json!(null),
+            json!({}),
+        ] {
+            assert!(view(&entry(URI, "refunds", resources.clone())).is_err(), "{resources}");
+        }
+        assert!(view(&json!({ "uri": URI, "frontmatter": { "name": "refunds", "description": "d" } })).is_err());
+        assert!(view(&json!({ "uri": URI, "frontmatter": { "name": "refunds" }, "resources": "dynamic" })).is_err());
+        let twice = r#"{"uri":"skill://a/SKILL.md","frontmatter":{"name":"a","description":"x","description":"y"},"resources":"dynamic"}"#;
+        assert!(Skill::view(Raw::parse(twice).unwrap(), &Bounds::default()).is_err());
+    }
+
+    #[test]
+    fn name_and_place_agree() {
+        for (uri, name) in [
+            (URI, "refund"),
+            (URI, "acme"),
+            ("skill://Refunds/SKILL.md", "Refunds"),
+            ("skill://a--b/SKILL.md", "a--b"),
+            ("skill://-a/SKILL.md", "-a"),
+            ("skill:///SKILL.md", ""),
+            ("skill://a/skill.md", "a"),
+            ("SKILL.md", "a"),
+            ("skill://a b/SKILL.md", "a b"),
+            ("skill://x/../a/SKILL.md", "a"),
+            ("://a/SKILL.md", "a"),
+        ] {
+            assert!(view(&entry(uri, name, json!("dynamic"))).is_err(), "{uri} {name}");
+        }
+        assert!(view(&entry("skill://caf%C3%A9/SKILL.md", "café", json!("dynamic"))).is_ok());
+    }
+}
