@@ -31,6 +31,7 @@ fn check_value(name: &str, property: &Value, value: &Value) -> Result<(), String
     let expected = property["type"].as_str().unwrap_or_default();
     let fits = match expected {
         "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
         "number" => value.is_number(),
         // JSON Schema counts 5.0 as an integer.
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
@@ -38,6 +39,12 @@ fn check_value(name: &str, property: &Value, value: &Value) -> Result<(), String
     };
     if !fits {
         return Err(format!("The argument `{name}` must be of type {expected}, not {value}."));
+    }
+    if let Some(choices) = property["enum"].as_array()
+        && !choices.contains(value)
+    {
+        let choices: Vec<_> = choices.iter().map(Value::to_string).collect();
+        return Err(format!("The argument `{name}` must be one of {}, not {value}.", choices.join(", ")));
     }
     let bound = |keyword: &str| property[keyword].as_f64();
     match (value.as_f64(), bound("minimum"), bound("maximum")) {
@@ -71,6 +78,8 @@ mod tests {
             "properties": {
                 "text": {"type": "string"},
                 "count": {"type": "integer", "minimum": 1, "maximum": 10},
+                "side": {"type": "string", "enum": ["port", "starboard"]},
+                "loud": {"type": "boolean"},
             },
             "required": ["text"],
             "additionalProperties": false,
@@ -88,6 +97,12 @@ mod tests {
         check(json!({"text": "", "count": 1.5}), "The argument `count` must be of type integer, not 1.5.");
         check(json!({"text": "", "count": 0}), "The argument `count` must be at least 1, not 0.");
         check(json!({"text": "", "count": 11}), "The argument `count` must be at most 10, not 11.");
-        check(json!({"text": "", "size": 1}), "There is no argument `size`; this tool takes `count` and `text`.");
+        check(
+            json!({"text": "", "size": 1}),
+            "There is no argument `size`; this tool takes `count` and `loud` and `side` and `text`.",
+        );
+        check(json!({"text": "", "loud": 1}), "The argument `loud` must be of type boolean, not 1.");
+        let choices = r#"The argument `side` must be one of "port", "starboard", not "aft"."#;
+        check(json!({"text": "", "side": "aft"}), choices);
     }
 }

@@ -3,19 +3,24 @@
 use serde_json::{Map, Value, json};
 
 use super::message::RpcError;
+use super::port::View;
+use super::revision::Revision;
 use super::{prompts, resources};
 
 /// Answers `completion/complete`: the known values that begin with what was typed, in any case.
-pub fn complete(params: &Map<String, Value>) -> Result<Value, RpcError> {
+pub fn complete(params: &Map<String, Value>, revision: Revision, view: View) -> Result<Value, RpcError> {
     let part = |holder: &str, name: &str| params.get(holder).and_then(|holder| holder.get(name));
     let text = |holder: &str, name: &str| {
         let complaint = || RpcError::invalid_params(format!("`{holder}.{name}` must be a string"));
         part(holder, name).and_then(Value::as_str).ok_or_else(complaint)
     };
     let (argument, typed) = (text("argument", "name")?, text("argument", "value")?);
+    let none = Map::new();
+    let context = part("context", "arguments").and_then(Value::as_object);
+    let context = context.filter(|_| revision.has_completion_context()).unwrap_or(&none);
     let candidates = match text("ref", "type")? {
-        "ref/prompt" => prompts::suggestions(part("ref", "name"), argument)?,
-        "ref/resource" => berths(text("ref", "uri")?, argument)?,
+        "ref/prompt" => prompts::suggestions(part("ref", "name"), argument, context, view)?,
+        "ref/resource" => variables(text("ref", "uri")?, argument, context)?,
         other => {
             let complaint = format!("unknown reference type `{other}`");
             return Err(RpcError::invalid_params(complaint));
@@ -26,30 +31,45 @@ pub fn complete(params: &Map<String, Value>) -> Result<Value, RpcError> {
     Ok(json!({"completion": {"total": values.len(), "values": values, "hasMore": false}}))
 }
 
-fn berths(template: &str, argument: &str) -> Result<Vec<&'static str>, RpcError> {
-    if template != resources::DOCK_TEMPLATE {
-        let complaint = format!("unknown resource template `{template}`");
-        return Err(RpcError::invalid_params(complaint));
-    }
-    if argument != "berth" {
-        let complaint = format!("the template `{template}` has no variable `{argument}`");
-        return Err(RpcError::invalid_params(complaint));
-    }
-    Ok(resources::BERTHS.map(|(berth, _)| berth).into())
+fn variables(template: &str, argument: &str, context: &Map<String, Value>) -> Result<Vec<&'static str>, RpcError> {
+    let is_chosen = |side: &str| context.get("side").is_none_or(|chosen| chosen == side);
+    let berths = resources::BERTHS.into_iter().map(|(berth, _)| berth);
+    let mut values: Vec<_> = match (template, argument) {
+        (resources::DOCK_TEMPLATE, "berth") => berths.collect(),
+        (resources::QUAY_TEMPLATE, "side") => berths.filter_map(resources::split_berth).map(|(side, _)| side).collect(),
+        (resources::QUAY_TEMPLATE, "no") => {
+            let split = berths.filter_map(resources::split_berth);
+            split.filter(|(side, _)| is_chosen(side)).map(|(_, number)| number).collect()
+        }
+        (resources::DOCK_TEMPLATE | resources::QUAY_TEMPLATE, _) => {
+            let complaint = format!("the template `{template}` has no variable `{argument}`");
+            return Err(RpcError::invalid_params(complaint));
+        }
+        _ => return Err(RpcError::invalid_params(format!("unknown resource template `{template}`"))),
+    };
+    values.sort_unstable();
+    values.dedup();
+    Ok(values)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    #[track_caller]
-    fn check(reference: Value, argument: &str, typed: &str, expected: &str) {
-        let params = json!({"ref": reference, "argument": {"name": argument, "value": typed}});
-        let found = match super::complete(params.as_object().unwrap()) {
+    use super::{Revision, View};
+
+    fn values(reference: &Value, argument: &str, typed: &str, context: Value, revision: Revision) -> String {
+        let argument = json!({"name": argument, "value": typed});
+        let params = json!({"ref": reference, "argument": argument, "context": {"arguments": context}});
+        match super::complete(params.as_object().unwrap(), revision, View::default()) {
             Ok(result) => result["completion"]["values"].to_string(),
             Err(error) => error.message,
-        };
-        assert_eq!(found, expected);
+        }
+    }
+
+    #[track_caller]
+    fn check(reference: Value, argument: &str, typed: &str, expected: &str) {
+        assert_eq!(values(&reference, argument, typed, json!({}), Revision::V2024_11_05), expected);
     }
 
     #[test]
@@ -67,5 +87,24 @@ mod tests {
         check(prompt("welcome"), "x", "", "the prompt `welcome` has no argument `x`");
         check(json!({"type": "ref/tool"}), "x", "", "unknown reference type `ref/tool`");
         check(json!({}), "x", "", "`ref.type` must be a string");
+    }
+
+    #[test]
+    fn what_is_filled_in_narrows_what_is_offered() {
+        let tow = json!({"type": "ref/prompt", "name": "tow"});
+        let quay = json!({"type": "ref/resource", "uri": "quay://{side}/{no}"});
+        let ferry = json!({"ship": "the ferry Hourly"});
+        let table = [
+            (&tow, "berth", ferry, r#"["north-2"]"#),
+            (&quay, "side", json!({}), r#"["east","north","west"]"#),
+            (&quay, "no", json!({}), r#"["1","2","3"]"#),
+            (&quay, "no", json!({"side": "east"}), r#"["1","2"]"#),
+            (&quay, "no", json!({"side": "moon"}), "[]"),
+        ];
+        for (reference, argument, context, expected) in table {
+            assert_eq!(values(reference, argument, "", context, Revision::V2026_07_28), expected);
+        }
+        let unaware = values(&quay, "no", "", json!({"side": "east"}), Revision::V2025_03_26);
+        assert_eq!(unaware, r#"["1","2","3"]"#);
     }
 }

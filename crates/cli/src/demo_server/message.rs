@@ -11,7 +11,9 @@ pub const INVALID_REQUEST: i64 = -32600;
 pub const METHOD_NOT_FOUND: i64 = -32601;
 pub const INVALID_PARAMS: i64 = -32602;
 pub const INTERNAL_ERROR: i64 = -32603;
+pub const MISSING_CAPABILITY: i64 = -32021;
 pub const UNSUPPORTED_VERSION: i64 = -32022;
+pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 
 /// Where messages to the client go; a transport has one for each connection or exchange.
 pub trait Outbox: Send + Sync {
@@ -26,8 +28,12 @@ pub enum Incoming {
         method: String,
         params: Map<String, Value>,
     },
-    /// Nothing to act on or to answer: a malformed notification, or a response, though this
-    /// server makes no requests.
+    /// The answer to a request of the server's own: an object with `result` or `error`.
+    Response {
+        id: Value,
+        response: Value,
+    },
+    /// Nothing to act on or to answer: a malformed notification.
     Ignored,
 }
 
@@ -61,11 +67,15 @@ impl RpcError {
 
     /// The reply that carries this error to the request `id`, or to nobody when it is null.
     pub fn reply(self, id: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": id, "error": self.to_json()})
+    }
+
+    pub fn to_json(&self) -> Value {
         let mut error = json!({"code": self.code, "message": self.message});
-        if let Some(data) = self.data {
-            error["data"] = data;
+        if let Some(data) = &self.data {
+            error["data"] = data.clone();
         }
-        json!({"jsonrpc": "2.0", "id": id, "error": error})
+        error
     }
 }
 
@@ -90,7 +100,7 @@ pub fn classify(message: Value) -> Result<Incoming, Value> {
         Some(Value::String(method)) => method,
         Some(_) => return Err(refuse(id_or_null, "`method` must be a string")),
         None if fields.contains_key("result") || fields.contains_key("error") => {
-            return Ok(Incoming::Ignored);
+            return Ok(Incoming::Response { id: id_or_null, response: fields.into() });
         }
         None => return Err(refuse(id_or_null, "`method` is missing")),
     };
@@ -168,6 +178,7 @@ mod tests {
         let found = match classify(message.clone()) {
             Ok(Incoming::Request(request)) => format!("request {}", request.id),
             Ok(Incoming::Notification { method, .. }) => format!("notification {method}"),
+            Ok(Incoming::Response { id, .. }) => format!("response {id}"),
             Ok(Incoming::Ignored) => "ignored".to_owned(),
             Err(reply) => format!("{} for {}", reply["error"]["code"], reply["id"]),
         };
@@ -180,8 +191,8 @@ mod tests {
         check(json!({"jsonrpc": "2.0", "id": "x", "method": "a"}), "request \"x\"");
         check(json!({"jsonrpc": "2.0", "method": "a"}), "notification a");
         check(json!({"jsonrpc": "2.0", "method": "a", "params": []}), "ignored");
-        check(json!({"jsonrpc": "2.0", "id": 1, "result": {}}), "ignored");
-        check(json!({"jsonrpc": "2.0", "id": 1, "error": {}}), "ignored");
+        check(json!({"jsonrpc": "2.0", "id": 1, "result": {}}), "response 1");
+        check(json!({"jsonrpc": "2.0", "id": null, "error": {}}), "response null");
         check(json!({"jsonrpc": "2.0", "id": null, "method": "a"}), "-32600 for null");
         check(json!({"jsonrpc": "2.0", "id": 1.5, "method": "a"}), "-32600 for null");
         check(json!({"jsonrpc": "2.0", "id": 1, "method": 2}), "-32600 for 1");

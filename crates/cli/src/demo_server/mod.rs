@@ -2,22 +2,37 @@
 //!
 //! A whole MCP server in every revision, written with blocking I/O and its own JSON so that it
 //! shares no code, and no bug, with the client it is tried with. [`server::DemoServer`] knows
-//! nothing of transports: it takes a message and answers through a [`message::Outbox`]. It makes
-//! no requests of its own, keeps nothing on disk and reaches no network.
+//! nothing of transports: it takes a message and answers through a [`message::Outbox`]. It keeps
+//! nothing on disk and reaches no network.
 
+mod alarm;
 mod arguments;
 mod calls;
 mod completion;
 mod content;
+mod elicitation;
+mod envelope;
+mod icons;
+mod logging;
 mod message;
 mod negotiation;
 mod pages;
+mod port;
 mod prompts;
+mod questions;
 mod resources;
 mod revision;
+mod rounds;
+mod sampling;
 mod server;
+mod sha256;
+mod skills;
 mod stdio;
+mod subscriptions;
+mod talk;
+mod tasks;
 mod tools;
+mod work;
 
 pub use server::Options;
 pub use stdio::serve_stdio;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::message::RpcError;
 
-const PAGE_LENGTH: usize = 5;
+const PAGE_LENGTH: usize = 15;
 
 /// One page of `items` under the key `kind`, at the cursor that `params` carries.
 ///

@@ -1,9 +1,11 @@
-//! The prompts: a welcome and a code review.
+//! The prompts: a welcome, a code review, a tow, and a shanty once it has been learnt.
 
 use serde_json::{Map, Value, json};
 
 use super::content;
 use super::message::RpcError;
+use super::port::View;
+use super::resources::BERTHS;
 use super::revision::Revision;
 
 struct Prompt {
@@ -19,10 +21,18 @@ struct Argument {
     description: &'static str,
     is_required: bool,
     /// What to offer when somebody is typing it.
-    suggestions: &'static [&'static str],
+    suggestions: Suggestions,
 }
 
-const PROMPTS: [Prompt; 2] = [
+enum Suggestions {
+    Words(&'static [&'static str]),
+    /// The ships in the dock.
+    Ships,
+    /// The berths in the dock; only the one where the ship lies, once that is known.
+    Berths,
+}
+
+const PROMPTS: [Prompt; 4] = [
     Prompt {
         name: "welcome",
         title: "Welcome",
@@ -32,7 +42,7 @@ const PROMPTS: [Prompt; 2] = [
             title: "Name",
             description: "Whom to welcome",
             is_required: true,
-            suggestions: &["Ada", "Alan", "Barbara", "Edsger", "Grace", "Margaret"],
+            suggestions: Suggestions::Words(&["Ada", "Alan", "Barbara", "Edsger", "Grace", "Margaret"]),
         }],
     },
     Prompt {
@@ -45,21 +55,71 @@ const PROMPTS: [Prompt; 2] = [
                 title: "Code",
                 description: "The code to review",
                 is_required: true,
-                suggestions: &[],
+                suggestions: Suggestions::Words(&[]),
             },
             Argument {
                 name: "language",
                 title: "Language",
                 description: "The language it is written in",
                 is_required: false,
-                suggestions: &["C", "C++", "Go", "Java", "JavaScript", "Python", "Ruby", "Rust", "TypeScript"],
+                suggestions: Suggestions::Words(&[
+                    "C",
+                    "C++",
+                    "Go",
+                    "Java",
+                    "JavaScript",
+                    "Python",
+                    "Ruby",
+                    "Rust",
+                    "TypeScript",
+                ]),
             },
         ],
     },
+    Prompt {
+        name: "tow",
+        title: "Tow",
+        description: "Asks the model to plan a tow.",
+        arguments: &[
+            Argument {
+                name: "ship",
+                title: "Ship",
+                description: "Which ship to tow",
+                is_required: true,
+                suggestions: Suggestions::Ships,
+            },
+            Argument {
+                name: "berth",
+                title: "Berth",
+                description: "Where it lies",
+                is_required: true,
+                suggestions: Suggestions::Berths,
+            },
+        ],
+    },
+    Prompt { name: SHANTY, title: "Shanty", description: "Asks the model to sing.", arguments: &[] },
 ];
 
-pub fn definitions(revision: Revision) -> Vec<Value> {
-    PROMPTS.iter().map(|prompt| define(prompt, revision)).collect()
+/// The prompt that asks before it is filled in, which others than this module do.
+pub const PILOT: &str = "pilot";
+
+const PILOT_PROMPT: Prompt = Prompt {
+    name: PILOT,
+    title: "Pilot",
+    description: "Asks something before it asks the model to thank the pilot.",
+    arguments: &[],
+};
+
+/// The prompt that is there only once it has been learnt.
+const SHANTY: &str = "shanty";
+
+fn known(view: View) -> impl Iterator<Item = &'static Prompt> {
+    PROMPTS.iter().filter(move |prompt| view.has_shanty || prompt.name != SHANTY)
+}
+
+pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
+    let asking = revision.is_stateless().then_some(&PILOT_PROMPT);
+    known(view).chain(asking).map(|prompt| define(prompt, revision)).collect()
 }
 
 fn define(prompt: &Prompt, revision: Revision) -> Value {
@@ -86,8 +146,8 @@ fn define(prompt: &Prompt, revision: Revision) -> Value {
 }
 
 /// Fills in the prompt that `params` name.
-pub fn fill_in(params: &Map<String, Value>) -> Result<Value, RpcError> {
-    let prompt = find(params.get("name"))?;
+pub fn fill_in(params: &Map<String, Value>, view: View) -> Result<Value, RpcError> {
+    let prompt = find(params.get("name"), view)?;
     let none = Map::new();
     let given = match params.get("arguments") {
         None | Some(Value::Null) => &none,
@@ -95,21 +155,15 @@ pub fn fill_in(params: &Map<String, Value>) -> Result<Value, RpcError> {
         Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
     };
     check(prompt, given)?;
-    let argument = |name: &str| given.get(name).and_then(Value::as_str);
+    let argument = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default();
     let text = match prompt.name {
         "welcome" => {
-            let name = argument("name").unwrap_or_default();
+            let name = argument("name");
             format!("Please welcome {name} aboard, in two friendly sentences with a nautical air.")
         }
-        _ => {
-            let code = argument("code").unwrap_or_default();
-            let language = argument("language").unwrap_or_default();
-            let fence_label = language.to_lowercase();
-            format!(
-                "Please review this code. Name the most important problem first, and say what \
-                 is good about it.\n\n```{fence_label}\n{code}\n```"
-            )
-        }
+        "tow" => format!("Please plan how to tow {} out of berth {}.", argument("ship"), argument("berth")),
+        SHANTY => "Please sing a shanty of four lines.".to_owned(),
+        _ => review(argument("code"), argument("language")),
     };
     Ok(json!({
         "description": prompt.description,
@@ -117,17 +171,37 @@ pub fn fill_in(params: &Map<String, Value>) -> Result<Value, RpcError> {
     }))
 }
 
-/// What may be offered for an argument of a prompt.
-pub fn suggestions(prompt: Option<&Value>, argument: &str) -> Result<Vec<&'static str>, RpcError> {
-    let prompt = find(prompt)?;
-    let known = prompt.arguments.iter().find(|known| known.name == argument);
-    known.map(|known| known.suggestions.to_vec()).ok_or_else(|| unknown_argument(prompt, argument))
+fn review(code: &str, language: &str) -> String {
+    let fence_label = language.to_lowercase();
+    format!(
+        "Please review this code. Name the most important problem first, and say what \
+         is good about it.\n\n```{fence_label}\n{code}\n```"
+    )
 }
 
-fn find(name: Option<&Value>) -> Result<&'static Prompt, RpcError> {
+/// What may be offered for an argument of a prompt when `context` is filled in already.
+pub fn suggestions(
+    prompt: Option<&Value>,
+    argument: &str,
+    context: &Map<String, Value>,
+    view: View,
+) -> Result<Vec<&'static str>, RpcError> {
+    let prompt = find(prompt, view)?;
+    let known = prompt.arguments.iter().find(|known| known.name == argument);
+    let known = known.ok_or_else(|| unknown_argument(prompt, argument))?;
+    let lies_there = |ship: &str| context.get("ship").is_none_or(|chosen| chosen == ship);
+    Ok(match known.suggestions {
+        Suggestions::Words(words) => words.to_vec(),
+        Suggestions::Ships => BERTHS.map(|(_, ship)| ship).to_vec(),
+        Suggestions::Berths => {
+            BERTHS.into_iter().filter(|(_, ship)| lies_there(ship)).map(|(berth, _)| berth).collect()
+        }
+    })
+}
+
+fn find(name: Option<&Value>, view: View) -> Result<&'static Prompt, RpcError> {
     let name = name.and_then(Value::as_str).ok_or_else(|| RpcError::invalid_params("`name` must be a string"))?;
-    PROMPTS
-        .iter()
+    known(view)
         .find(|prompt| prompt.name == name)
         .ok_or_else(|| RpcError::invalid_params(format!("unknown prompt `{name}`")))
 }
@@ -160,10 +234,12 @@ fn unknown_argument(prompt: &Prompt, argument: &str) -> RpcError {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::View;
+
     #[track_caller]
     fn check(name: &str, arguments: Value, expected: &str) {
         let params = json!({"name": name, "arguments": arguments});
-        let found = match super::fill_in(params.as_object().unwrap()) {
+        let found = match super::fill_in(params.as_object().unwrap(), View::default()) {
             Ok(result) => result["messages"][0]["content"]["text"].to_string(),
             Err(error) => error.message,
         };
@@ -178,6 +254,8 @@ mod tests {
         check("welcome", json!({}), "needs the argument `name`");
         check("welcome", json!({"name": 1}), "`name` must be a string");
         check("welcome", json!({"name": "", "x": ""}), "no argument `x`");
+        check("tow", json!({"ship": "the tug", "berth": "east-2"}), "tow the tug out of berth east-2");
+        check("shanty", json!({}), "unknown prompt `shanty`");
         check("farewell", json!({}), "unknown prompt `farewell`");
     }
 }

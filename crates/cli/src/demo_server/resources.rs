@@ -1,4 +1,4 @@
-//! The resources: a greeting, a logo, a clock, and a template for the berths of a dock.
+//! The resources: a greeting, a logo, a clock, the tide, perhaps a buoy, and two templates for the berths of a dock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,19 +6,24 @@ use serde_json::{Map, Value, json};
 
 use super::content;
 use super::message::RpcError;
+use super::port::{BUOY_URI, LOG_URI, TIDE_URI, View};
 use super::revision::Revision;
+use super::skills;
 
-/// The one template's URI, as listed and as completion refers to it.
+/// The templates' URIs, as listed and as completion refers to them.
 pub const DOCK_TEMPLATE: &str = "demo://dock/{berth}";
+pub const QUAY_TEMPLATE: &str = "quay://{side}/{no}";
 
 const DOCK_PREFIX: &str = "demo://dock/";
+const QUAY_PREFIX: &str = "quay://";
 
 /// Who lies where. Any other berth is free.
-pub const BERTHS: [(&str, &str); 6] = [
+pub const BERTHS: [(&str, &str); 7] = [
     ("east-1", "the barge Patience, with gravel"),
     ("east-2", "the tug Little Persuasion"),
     ("north-1", "the freighter Meridian, with oranges"),
     ("north-2", "the ferry Hourly"),
+    ("north-3", "the lightship Margin Note"),
     ("west-1", "the schooner Second Draft"),
     ("west-2", "the icebreaker Small Talk"),
 ];
@@ -30,44 +35,52 @@ pub struct Reading {
 }
 
 /// All resources; the first of them is the greeting.
-pub fn definitions(revision: Revision) -> Vec<Value> {
-    let resources = [
-        ("greeting", "Greeting", "A friendly word.", "text/plain"),
-        ("logo", "Logo", "An anchor, as a small PNG image.", "image/png"),
-        ("clock", "Clock", "The time at which it is read, in UTC.", "text/plain"),
+pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
+    let mut resources = vec![
+        ("demo://greeting", "greeting", "Greeting", "A friendly word.", "text/plain"),
+        ("demo://logo", "logo", "Logo", "An anchor, as a small PNG image.", "image/png"),
+        ("demo://clock", "clock", "Clock", "The time at which it is read, in UTC.", "text/plain"),
+        (TIDE_URI, "tide", "Tide", "How high the water stands; `raise_tide` changes it.", "text/plain"),
     ];
-    let listed = resources.map(|(name, title, description, mime_type)| {
-        let mut resource = json!({
-            "uri": format!("demo://{name}"),
-            "name": name,
-            "description": description,
-            "mimeType": mime_type,
-        });
-        if revision.has_titles() {
-            resource["title"] = title.into();
-        }
-        resource
-    });
-    listed.into()
+    if revision.is_stateless() {
+        resources.push((LOG_URI, "log", "Log", "Asks something before it can be read.", "text/plain"));
+    }
+    if view.has_buoy {
+        resources.push((BUOY_URI, "buoy", "Buoy", "A buoy, since `lay_buoy` was called.", "text/plain"));
+    }
+    let define = |(uri, name, title, description, mime_type)| {
+        let resource = json!({"uri": uri, "name": name, "description": description, "mimeType": mime_type});
+        titled(resource, title, revision)
+    };
+    resources.into_iter().map(define).collect()
 }
 
 pub fn templates(revision: Revision) -> Vec<Value> {
-    let mut template = json!({
-        "uriTemplate": DOCK_TEMPLATE,
-        "name": "berth",
-        "description": "Which ship lies at a berth of the dock, such as north-1.",
-        "mimeType": "text/plain",
-    });
-    if revision.has_titles() {
-        template["title"] = "Berth".into();
-    }
-    vec![template]
+    let templates = [
+        (DOCK_TEMPLATE, "berth", "Berth", "Which ship lies at a berth of the dock, such as north-1."),
+        (QUAY_TEMPLATE, "quay", "Berth of a quay", "The same by side and number, such as north and 1."),
+    ];
+    let define = |(uri, name, title, description)| {
+        let template = json!({"uriTemplate": uri, "name": name, "description": description, "mimeType": "text/plain"});
+        titled(template, title, revision)
+    };
+    templates.map(define).into()
 }
 
-/// Reads the resource that `params` name.
-pub fn read(params: &Map<String, Value>, revision: Revision) -> Result<Reading, RpcError> {
-    let uri =
-        params.get("uri").and_then(Value::as_str).ok_or_else(|| RpcError::invalid_params("`uri` must be a string"))?;
+fn titled(mut definition: Value, title: &str, revision: Revision) -> Value {
+    if revision.has_titles() {
+        definition["title"] = title.into();
+    }
+    definition
+}
+
+/// The URI that `params` name.
+pub fn uri_of(params: &Map<String, Value>) -> Result<&str, RpcError> {
+    params.get("uri").and_then(Value::as_str).ok_or_else(|| RpcError::invalid_params("`uri` must be a string"))
+}
+
+/// Reads the resource `uri`.
+pub fn read(uri: &str, revision: Revision, view: View) -> Result<Reading, RpcError> {
     let (contents, ttl_ms) = match uri {
         "demo://greeting" => (greeting(), 3_600_000),
         "demo://logo" => {
@@ -75,10 +88,15 @@ pub fn read(params: &Map<String, Value>, revision: Revision) -> Result<Reading, 
             (json!({"uri": uri, "mimeType": "image/png", "blob": blob}), 3_600_000)
         }
         "demo://clock" => (plain(uri, &timestamp(SystemTime::now())), 0),
-        _ => {
-            let berth = berth_of(uri).ok_or_else(|| not_found(uri, revision))?;
-            (plain(uri, &occupant_of(berth)), 60_000)
-        }
+        TIDE_URI => (plain(uri, &format!("The tide stands at {} cm.", view.tide)), 1_000),
+        BUOY_URI if view.has_buoy => (plain(uri, "Ding, says the buoy."), 60_000),
+        _ => match skills::contents(uri).filter(|_| revision.is_stateless()) {
+            Some(file) => (file, 3_600_000),
+            None => {
+                let berth = berth_of(uri).ok_or_else(|| not_found(uri, revision))?;
+                (plain(uri, &occupant_of(&berth)), 60_000)
+            }
+        },
     };
     Ok(Reading { result: json!({"contents": [contents]}), ttl_ms })
 }
@@ -92,10 +110,20 @@ fn plain(uri: &str, text: &str) -> Value {
     json!({"uri": uri, "mimeType": "text/plain", "text": text})
 }
 
-/// The berth in a URI that matches the template: one segment that needs no decoding.
-fn berth_of(uri: &str) -> Option<&str> {
+/// The berth in a URI that matches a template: segments that need no decoding.
+fn berth_of(uri: &str) -> Option<String> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~".contains(letter);
-    uri.strip_prefix(DOCK_PREFIX).filter(|berth| !berth.is_empty() && berth.chars().all(is_plain))
+    let is_segment = |text: &str| !text.is_empty() && text.chars().all(is_plain);
+    if let Some(berth) = uri.strip_prefix(DOCK_PREFIX) {
+        return is_segment(berth).then(|| berth.to_owned());
+    }
+    let (side, number) = uri.strip_prefix(QUAY_PREFIX)?.split_once('/')?;
+    (is_segment(side) && is_segment(number)).then(|| format!("{side}-{number}"))
+}
+
+/// The side and the number of a berth's name.
+pub fn split_berth(berth: &str) -> Option<(&str, &str)> {
+    berth.split_once('-')
 }
 
 fn occupant_of(berth: &str) -> String {
@@ -110,7 +138,7 @@ fn not_found(uri: &str, revision: Revision) -> RpcError {
 }
 
 /// A time as RFC 3339 writes it, in UTC, to the second. Times before 1970 count as 1970.
-fn timestamp(time: SystemTime) -> String {
+pub fn timestamp(time: SystemTime) -> String {
     let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (mut days, seconds) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
     let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
@@ -156,8 +184,7 @@ mod tests {
 
     #[track_caller]
     fn check(uri: &str, expected: &str) {
-        let params = Map::from_iter([("uri".to_owned(), uri.into())]);
-        match read(&params, Revision::V2026_07_28) {
+        match read(uri, Revision::V2026_07_28, View::default()) {
             Ok(reading) => {
                 let contents = &reading.result["contents"][0];
                 assert_eq!(contents["uri"], uri);
@@ -173,6 +200,10 @@ mod tests {
         check("demo://logo", "(blob)");
         check("demo://dock/north-2", "At berth north-2 lies the ferry Hourly.");
         check("demo://dock/north-9", "Berth north-9 is free.");
+        check("quay://north/2", "At berth north-2 lies the ferry Hourly.");
+        check("quay://north", "unknown resource `quay://north`");
+        check("harbour://tide", "The tide stands at 0 cm.");
+        check("harbour://buoy", "unknown resource `harbour://buoy`");
         check("demo://dock/", "unknown resource `demo://dock/`");
         check("demo://dock/a/b", "unknown resource `demo://dock/a/b`");
         check("demo://nothing", "unknown resource `demo://nothing`");

@@ -82,6 +82,40 @@ impl Revision {
         self >= Self::V2025_11_25
     }
 
+    pub fn has_icons(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// Whether a client may be asked to have a form filled in.
+    pub fn has_elicitation(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
+    /// Whether elicitation has modes, and with them web pages, more kinds of fields and more defaults.
+    pub fn has_elicitation_modes(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// Whether an error may ask to have a web page opened; it was so in one revision only.
+    pub fn has_elicitation_errors(self) -> bool {
+        self == Self::V2025_11_25
+    }
+
+    /// Whether the client's model may be offered tools.
+    pub fn has_sampling_tools(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// Whether completion is told of the arguments that are filled in already.
+    pub fn has_completion_context(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
+    /// Whether tasks are a part of the protocol itself; later they are an extension.
+    pub fn has_core_tasks(self) -> bool {
+        self == Self::V2025_11_25
+    }
+
     /// The code for a resource that does not exist.
     pub fn resource_not_found(self) -> i64 {
         if self.is_stateless() { -32602 } else { -32002 }

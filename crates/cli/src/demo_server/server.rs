@@ -1,26 +1,39 @@
 //! The server without its transport: one message in, any number of messages out.
 //!
-//! Owns one connection's state: the revision it settled on and the calls under way. A transport
-//! with sessions keeps one `DemoServer` for each.
+//! Owns one connection's state: the revision it settled on, the calls and tasks under way, who
+//! listens, and the port that tools change. A transport with sessions keeps one `DemoServer` for
+//! each.
 
-use std::io::Write as _;
+mod calling;
+mod introduction;
+mod tasking;
+
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 
-use super::calls::{Call, Calls, Progress};
+use super::calls::Calls;
+use super::logging::Logging;
 use super::message::{
-    BatchOutbox, INTERNAL_ERROR, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, Outbox, PARSE_ERROR, Request, RpcError,
-    classify, is_request_id, locked, result_reply,
+    BatchOutbox, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, Outbox, PARSE_ERROR, Request, RpcError, classify, locked,
+    result_reply,
 };
-use super::negotiation::Negotiation;
+use super::negotiation::{CLIENT_CAPABILITIES_KEY, Negotiation};
 use super::pages::page;
+use super::port::{LOG_URI, Port};
+use super::questions::Questions;
 use super::revision::Revision;
-use super::tools::{self, Outcome, Surroundings};
-use super::{completion, prompts, resources};
+use super::rounds::Rounds;
+use super::subscriptions::{Filter, Subscriptions};
+use super::tasks::Tasks;
+use super::{completion, elicitation, prompts, resources, skills, tools};
+use calling::Exchange;
 
 /// How long a client may keep what never changes while the server runs.
 const LASTING_MS: u64 = 3_600_000;
+
+/// How long a client may keep a list that a tool can change.
+const CHANGING_MS: u64 = 5_000;
 
 /// How a demo server is to behave.
 #[derive(Debug, Clone)]
@@ -39,7 +52,15 @@ pub struct DemoServer {
     /// The names of the environment variables, sorted.
     environment: Vec<String>,
     negotiation: Negotiation,
+    /// What the client can do, as it said when it initialized the connection.
+    capabilities: Mutex<Value>,
     calls: Calls,
+    questions: Arc<Questions>,
+    rounds: Arc<Rounds>,
+    tasks: Tasks,
+    subscriptions: Arc<Subscriptions>,
+    logging: Logging,
+    port: Port,
     /// How many more tool calls to survive.
     calls_left: Mutex<Option<u32>>,
 }
@@ -55,7 +76,14 @@ impl DemoServer {
             name: options.name,
             environment,
             negotiation: Negotiation::new(pinned),
+            capabilities: Mutex::default(),
             calls: Calls::default(),
+            questions: Arc::default(),
+            rounds: Arc::default(),
+            tasks: Tasks::default(),
+            subscriptions: Arc::default(),
+            logging: Logging::default(),
+            port: Port::default(),
             calls_left: Mutex::new(options.crash_after),
         })
     }
@@ -75,9 +103,11 @@ impl DemoServer {
         }
     }
 
-    /// Cancels every call under way, without answers.
+    /// Ends every call, task and listen under way, without answers, and releases whoever waits for the client.
     pub fn close(&self) {
         self.calls.cancel_all();
+        self.tasks.close();
+        self.subscriptions.close();
     }
 
     fn handle_batch(&self, batch: Vec<Value>, out: &Arc<dyn Outbox>) {
@@ -101,6 +131,7 @@ impl DemoServer {
         match classify(message) {
             Ok(Incoming::Request(request)) => self.handle_request(request, out),
             Ok(Incoming::Notification { method, params }) => self.notice(&method, &params),
+            Ok(Incoming::Response { id, response }) => self.questions.answer(&id, response),
             Ok(Incoming::Ignored) => {}
             Err(refusal) => out.send(refusal),
         }
@@ -111,15 +142,19 @@ impl DemoServer {
             && let Some(id) = params.get("requestId")
         {
             self.calls.cancel(id);
+            self.subscriptions.cancel(id);
         }
     }
 
     fn handle_request(&self, request: Request, out: &Arc<dyn Outbox>) {
-        let answer = if self.calls.is_running(&request.id) {
+        let is_in_use = self.calls.is_running(&request.id) || self.subscriptions.is_listening(&request.id);
+        let answer = if is_in_use {
             let complaint = format!("the id {} is in use by a call under way", request.id);
             Err(RpcError::new(INVALID_REQUEST, complaint))
         } else {
-            self.negotiation.admit(&request).and_then(|revision| self.answer(&request, revision, out))
+            self.negotiation
+                .admit(&request)
+                .and_then(|revision| self.answer(Exchange { request: &request, revision, out }))
         };
         match answer {
             Ok(Some(result)) => out.send(result_reply(request.id, result)),
@@ -129,122 +164,105 @@ impl DemoServer {
     }
 
     /// The result of a request, or nothing if it comes later.
-    fn answer(&self, request: &Request, revision: Revision, out: &Arc<dyn Outbox>) -> Result<Option<Value>, RpcError> {
-        let params = &request.params;
-        let lasting = |result: Value| cacheable(result, LASTING_MS, revision);
+    fn answer(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
+        let Exchange { request, revision, .. } = exchange;
         let result = match request.method.as_str() {
-            "initialize" if !revision.is_stateless() => self.initialize(revision),
-            "ping" if !revision.is_stateless() => json!({}),
-            "server/discover" if revision.is_stateless() => lasting(self.discover(revision)),
-            "tools/list" => lasting(page("tools", tools::definitions(revision), params)?),
-            "tools/call" => return self.call_tool(request, revision, out),
-            "resources/list" => lasting(page("resources", resources::definitions(revision), params)?),
-            "resources/templates/list" => lasting(page("resourceTemplates", resources::templates(revision), params)?),
+            "tools/call" => return self.call_tool(exchange),
+            "prompts/get" if asks(request, "name", prompts::PILOT, revision) => {
+                return self.play_round(exchange, Box::new(elicitation::pilot_prompt));
+            }
+            "resources/read" if asks(request, "uri", LOG_URI, revision) => {
+                return self.play_round(exchange, Box::new(elicitation::harbour_log));
+            }
+            "subscriptions/listen" if revision.is_stateless() => return self.listen(exchange),
+            "tasks/result" if revision.has_core_tasks() => return self.task_result(exchange),
+            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => self.list(exchange)?,
             "resources/read" => {
-                let reading = resources::read(params, revision)?;
+                let reading = resources::read(resources::uri_of(&request.params)?, revision, self.port.view())?;
                 cacheable(reading.result, reading.ttl_ms, revision)
             }
-            "prompts/list" => lasting(page("prompts", prompts::definitions(revision), params)?),
-            "prompts/get" => prompts::fill_in(params)?,
-            "completion/complete" => completion::complete(params)?,
-            method => {
-                let complaint = format!("unknown method `{method}`");
-                return Err(RpcError::new(METHOD_NOT_FOUND, complaint));
-            }
+            "prompts/get" => prompts::fill_in(&request.params, self.port.view())?,
+            "completion/complete" => completion::complete(&request.params, revision, self.port.view())?,
+            _ if revision.is_stateless() => self.answer_stateless(request, revision)?,
+            _ => self.answer_in_session(request, revision)?,
         };
-        Ok(Some(self.complete(result, revision)))
+        Ok(Some(self.envelope(revision).complete(result)))
     }
 
-    fn call_tool(
-        &self,
-        request: &Request,
-        revision: Revision,
-        out: &Arc<dyn Outbox>,
-    ) -> Result<Option<Value>, RpcError> {
-        let around = Surroundings { revision, environment: &self.environment };
-        let outcome = tools::call(&request.params, &around)?;
-        if self.has_had_enough() {
-            crash(3);
+    /// Answers the methods that only stateless revisions have.
+    fn answer_stateless(&self, request: &Request, revision: Revision) -> Result<Value, RpcError> {
+        let lasting = |result: Value| cacheable(result, LASTING_MS, revision);
+        match request.method.as_str() {
+            "server/discover" => Ok(lasting(self.discover(revision))),
+            "skills/list" => Ok(lasting(page("skills", skills::entries(), &request.params)?)),
+            "skills/get" => Ok(lasting(skills::find(&request.params)?)),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => self.answer_about_tasks(request, revision),
+            method => Err(unknown_method(method)),
         }
-        match outcome {
-            Outcome::Answer(result) => Ok(Some(self.complete(result, revision))),
-            Outcome::Crash { exit_code } => crash(exit_code),
-            Outcome::Wait { wait, answer } => {
-                let result = self.complete(answer, revision);
-                let call = Call {
-                    id: request.id.clone(),
-                    wait,
-                    reply: result_reply(request.id.clone(), result),
-                    progress: wanted_progress(&request.params, revision),
-                    out: Arc::clone(out),
-                };
-                let refused = |reason: String| RpcError::new(INTERNAL_ERROR, reason);
-                self.calls.start(call).map_err(refused)?;
-                Ok(None)
+    }
+
+    /// Answers the methods that only handshake revisions have.
+    fn answer_in_session(&self, request: &Request, revision: Revision) -> Result<Value, RpcError> {
+        let params = &request.params;
+        match request.method.as_str() {
+            "initialize" => {
+                *locked(&self.capabilities) = params.get("capabilities").cloned().unwrap_or_default();
+                Ok(self.initialize(revision))
             }
-        }
-    }
-
-    fn has_had_enough(&self) -> bool {
-        match &mut *locked(&self.calls_left) {
-            None => false,
-            Some(0) => true,
-            Some(left) => {
-                *left -= 1;
-                false
+            "ping" => Ok(json!({})),
+            "logging/setLevel" => self.logging.set_level(params),
+            "resources/subscribe" => {
+                let uri = resources::uri_of(params)?;
+                resources::read(uri, revision, self.port.view())?;
+                self.subscriptions.subscribe(uri)
             }
+            "resources/unsubscribe" => Ok(self.subscriptions.unsubscribe(resources::uri_of(params)?)),
+            "tasks/get" | "tasks/list" | "tasks/cancel" if revision.has_core_tasks() => {
+                self.answer_about_core_tasks(request)
+            }
+            method => Err(unknown_method(method)),
         }
     }
 
-    fn initialize(&self, revision: Revision) -> Value {
-        json!({
-            "protocolVersion": revision.as_str(),
-            "capabilities": capabilities(revision),
-            "serverInfo": self.introduction(revision),
-            "instructions": INSTRUCTIONS,
-        })
+    fn list(&self, exchange: Exchange<'_>) -> Result<Value, RpcError> {
+        let Exchange { request, revision, .. } = exchange;
+        let view = self.port.view();
+        let (kind, items, ttl_ms) = match request.method.as_str() {
+            "tools/list" => ("tools", tools::definitions(revision, view), CHANGING_MS),
+            "resources/list" => ("resources", resources::definitions(revision, view), CHANGING_MS),
+            "prompts/list" => ("prompts", prompts::definitions(revision, view), CHANGING_MS),
+            _ => ("resourceTemplates", resources::templates(revision), LASTING_MS),
+        };
+        Ok(cacheable(page(kind, items, &request.params)?, ttl_ms, revision))
     }
 
-    fn discover(&self, revision: Revision) -> Value {
-        json!({
-            "supportedVersions": self.negotiation.supported(),
-            "capabilities": capabilities(revision),
-            "instructions": INSTRUCTIONS,
-        })
+    /// Opens a listen, which is answered when it ends.
+    fn listen(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
+        let Exchange { request, revision, out } = exchange;
+        let has_resource = |uri: &str| resources::read(uri, revision, self.port.view()).is_ok();
+        let declares_tasks = self.declares_tasks(request, revision);
+        let has_task = |id: &str| declares_tasks && self.tasks.has(id);
+        let filter = Filter::honoured(&request.params, has_resource, has_task)?;
+        self.subscriptions.listen(&request.id, filter, out)?;
+        Ok(None)
     }
 
-    /// Adds what every result of a stateless revision has (2026-07-28 basic, "Results").
-    fn complete(&self, mut result: Value, revision: Revision) -> Value {
-        if revision.is_stateless() {
-            result["resultType"] = "complete".into();
-            result["_meta"] = json!({
-                "io.modelcontextprotocol/serverInfo": self.introduction(revision),
-            });
+    /// What the client can do: as this request says, or as it said once and for all.
+    fn capabilities_of_client(&self, request: &Request, revision: Revision) -> Value {
+        if !revision.is_stateless() {
+            return locked(&self.capabilities).clone();
         }
-        result
-    }
-
-    fn introduction(&self, revision: Revision) -> Value {
-        let mut introduction = json!({"name": self.name, "version": env!("CARGO_PKG_VERSION")});
-        if revision.has_titles() {
-            introduction["title"] = "Wharf demo server".into();
-        }
-        if revision.has_descriptions() {
-            introduction["description"] = "A harmless server to try an MCP host on.".into();
-        }
-        introduction
+        request.params.get("_meta").map(|meta| meta[CLIENT_CAPABILITIES_KEY].clone()).unwrap_or_default()
     }
 }
 
-const INSTRUCTIONS: &str = "A demo server: its tools are harmless and exist to be tried. \
-                            `fail` always fails and `crash` ends the server; both mean to.";
+/// Whether a request names the one prompt, or the one resource, that asks before it answers.
+fn asks(request: &Request, field: &str, name: &str, revision: Revision) -> bool {
+    revision.is_stateless() && request.params.get(field).is_some_and(|named| named == name)
+}
 
-fn capabilities(revision: Revision) -> Value {
-    let mut capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
-    if revision.has_completions_capability() {
-        capabilities["completions"] = json!({});
-    }
-    capabilities
+fn unknown_method(method: &str) -> RpcError {
+    RpcError::new(METHOD_NOT_FOUND, format!("unknown method `{method}`"))
 }
 
 /// Says for how long a result may be kept; only stateless revisions have words for it.
@@ -256,24 +274,7 @@ fn cacheable(mut result: Value, ttl_ms: u64, revision: Revision) -> Value {
     result
 }
 
-fn wanted_progress(params: &Map<String, Value>, revision: Revision) -> Option<Progress> {
-    let token = params.get("_meta")?.get("progressToken")?;
-    // Tokens may be what ids may be; anything else is ignored, since progress is a courtesy.
-    is_request_id(token).then(|| Progress { token: token.clone(), with_message: revision.has_progress_messages() })
-}
-
 fn unknown_revision(text: &str) -> String {
     let known = Revision::ALL.map(Revision::as_str).join(", ");
     format!("there is no revision `{text}` of the protocol; choose one of {known}")
-}
-
-/// Ends the process the way a server with a bug would: some words on stderr, and no answer.
-#[expect(clippy::exit, reason = "crashing is what the caller asked for")]
-fn crash(exit_code: i32) -> ! {
-    // Nobody is left to hear that stderr is gone.
-    let _ = std::io::stderr().lock().write_all(
-        b"demo: fatal: the cargo shifted\n\
-          demo: listing to starboard, abandoning ship\n",
-    );
-    std::process::exit(exit_code)
 }

@@ -1,6 +1,6 @@
-//! What the tools do, as values: an answer, a wait or the end of the process.
+//! What the tools do, as values: an answer, a change, a conversation or the end of the process.
 //!
-//! Waiting and crashing are left to the caller, so nothing here takes time or has an effect.
+//! All of these but answering are left to the caller, so nothing here takes time or has an effect.
 
 mod definitions;
 
@@ -9,8 +9,11 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::message::RpcError;
+use super::port::{Change, View};
 use super::revision::Revision;
-use super::{arguments, content, resources};
+use super::subscriptions::Ending;
+use super::talk::{Stop, Talk, Wait};
+use super::{arguments, content, elicitation, resources, sampling, work};
 
 pub use definitions::definitions;
 
@@ -21,21 +24,54 @@ pub enum Outcome {
     Answer(Value),
     /// The result to answer with when the wait is over.
     Wait { wait: Wait, answer: Value },
+    /// The result is what comes of talking with the client.
+    Talk(Script),
+    /// Something changes, and the result says so.
+    Change(Change),
+    /// A log message, for a client that wants it.
+    Log { level: String, message: String },
+    /// The listens end, and the result says how many.
+    EndListens(Ending),
+    /// An error at first, which asks to have a page opened; a result once that is done.
+    PageByError,
     /// No answer: the process ends.
     Crash { exit_code: i32 },
 }
 
-/// A wait in equal steps.
+/// Works out a tool's result from its arguments while talking with the client.
+type Play = fn(&Map<String, Value>, &mut dyn Talk) -> Result<Value, Stop>;
+
+/// What a tool does while it talks with the client.
+#[derive(Debug)]
+pub struct Script {
+    pub play: Play,
+    pub given: Map<String, Value>,
+}
+
+/// Whether a tool can be called as a task.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wait {
-    pub duration: Duration,
-    pub steps: u32,
+pub enum TaskSupport {
+    Forbidden,
+    Optional,
+    Required,
+}
+
+impl TaskSupport {
+    /// What the tool `name` lets its callers do.
+    pub fn of(name: &str) -> Self {
+        match name {
+            "unload_ship" => Self::Optional,
+            "survey_hull" => Self::Required,
+            _ => Self::Forbidden,
+        }
+    }
 }
 
 /// What a call may look at beside its own parameters.
 pub struct Surroundings<'a> {
     pub revision: Revision,
     pub environment: &'a [String],
+    pub view: View,
 }
 
 /// Calls the tool that `params` name.
@@ -46,7 +82,7 @@ pub fn call(params: &Map<String, Value>, around: &Surroundings<'_>) -> Result<Ou
         .get("name")
         .and_then(Value::as_str)
         .ok_or_else(|| RpcError::invalid_params("`name` must be a string"))?;
-    let tool = definitions(around.revision)
+    let tool = definitions(around.revision, around.view)
         .into_iter()
         .find(|tool| tool["name"] == name)
         .ok_or_else(|| RpcError::invalid_params(format!("unknown tool `{name}`")))?;
@@ -77,13 +113,47 @@ fn run(name: &str, given: &Map<String, Value>, around: &Surroundings<'_>) -> Out
         "picture" => blocks(vec![content::logo()]),
         "mixed" => mixed(revision),
         "environment" => plain(&listed(around.environment)),
-        "crash" => {
-            let exit_code = given.get("exit_code").and_then(Value::as_f64);
-            return Outcome::Crash { exit_code: exit_code.unwrap_or(3.0) as i32 };
-        }
-        _ => unreachable!("`{name}` is listed, so it is here"),
+        "crane" => plain("Up it goes."),
+        _ => return run_with_effect(name, given),
     };
     Outcome::Answer(answer)
+}
+
+fn run_with_effect(name: &str, given: &Map<String, Value>) -> Outcome {
+    let text = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default();
+    match name {
+        "crash" => {
+            let exit_code = given.get("exit_code").and_then(Value::as_f64);
+            Outcome::Crash { exit_code: exit_code.unwrap_or(3.0) as i32 }
+        }
+        "raise_tide" => Outcome::Change(Change::RaiseTide),
+        "hire_crane" => Outcome::Change(Change::HireCrane),
+        "dismiss_crane" => Outcome::Change(Change::DismissCrane),
+        "learn_shanty" => Outcome::Change(Change::LearnShanty),
+        "lay_buoy" => Outcome::Change(Change::LayBuoy),
+        "log_something" => Outcome::Log { level: text("level").to_owned(), message: text("message").to_owned() },
+        "end_subscriptions" => Outcome::EndListens(match text("how") {
+            "cancelled" => Ending::Cancelled,
+            "error" => Ending::Error,
+            _ => Ending::Result,
+        }),
+        "open_harbour_page" if text("via") == "error" => Outcome::PageByError,
+        _ => Outcome::Talk(Script { play: script(name), given: given.clone() }),
+    }
+}
+
+fn script(name: &str) -> Play {
+    match name {
+        "book_berth" => elicitation::book_berth,
+        "open_harbour_page" => elicitation::open_harbour_page,
+        "many_questions" => elicitation::many_questions,
+        "stubborn" => elicitation::stubborn,
+        "ask_model" => sampling::ask_model,
+        "show_roots" => sampling::show_roots,
+        "unload_ship" => work::unload_ship,
+        "survey_hull" => work::survey_hull,
+        _ => unreachable!("`{name}` is listed, so it is here"),
+    }
 }
 
 fn add(a: &Value, b: &Value, revision: Revision) -> Value {
@@ -112,7 +182,7 @@ fn slow(given: &Map<String, Value>) -> Outcome {
 fn mixed(revision: Revision) -> Value {
     let mut caption = content::text("One block of every kind.");
     caption["annotations"] = json!({"audience": ["user"], "priority": 0.8});
-    let greeting = resources::definitions(revision).swap_remove(0);
+    let greeting = resources::definitions(revision, View::default()).swap_remove(0);
     blocks(vec![
         caption,
         content::logo(),
@@ -130,7 +200,8 @@ fn blocks(content: Vec<Value>) -> Value {
     json!({"content": content, "isError": false})
 }
 
-fn plain(text: &str) -> Value {
+/// An answer in words.
+pub fn plain(text: &str) -> Value {
     blocks(vec![content::text(text)])
 }
 
@@ -140,7 +211,7 @@ pub fn failure(text: &str) -> Value {
 }
 
 /// Structured content beside its text, which is all that older clients see.
-fn structured(value: &Value, text: String, revision: Revision) -> Value {
+pub fn structured(value: &Value, text: String, revision: Revision) -> Value {
     let mut result = blocks(vec![content::text(text)]);
     if revision.has_structured_content() {
         result["structuredContent"] = value.clone();
@@ -155,9 +226,10 @@ mod tests {
     use super::*;
 
     const MODERN: Revision = Revision::V2026_07_28;
+    const FULL: View = View { tide: 0, has_crane: true, has_shanty: true, has_buoy: true };
 
     fn run(name: &str, arguments: Value, revision: Revision) -> Outcome {
-        let around = Surroundings { revision, environment: &["HOME".to_owned(), "PATH".to_owned()] };
+        let around = Surroundings { revision, environment: &["HOME".to_owned(), "PATH".to_owned()], view: FULL };
         let params = json!({"name": name, "arguments": arguments});
         call(params.as_object().unwrap(), &around).unwrap()
     }
@@ -198,15 +270,45 @@ mod tests {
     #[test]
     fn every_listed_tool_runs_and_says_only_what_its_revision_knows() {
         for revision in Revision::ALL {
-            for tool in definitions(revision) {
+            for tool in definitions(revision, FULL) {
                 let name = tool["name"].as_str().unwrap();
-                run(name, json!({"text": "a", "a": 1, "b": 2}), revision);
+                let mut arguments = json!({"text": "a", "a": 1, "b": 2, "level": "info", "message": "m"});
+                let known = tool["inputSchema"]["properties"].as_object();
+                arguments
+                    .as_object_mut()
+                    .unwrap()
+                    .retain(|name, _| known.is_some_and(|known| known.contains_key(name)));
+                let outcome = run(name, arguments, revision);
+                let complains = matches!(&outcome, Outcome::Answer(answer) if answer["isError"] == true);
+                assert_eq!(complains, name == "fail", "{name}");
                 let has = |field: &str| tool.get(field).is_some();
                 assert_eq!(has("title"), revision.has_titles(), "{name}");
                 assert_eq!(has("annotations"), revision.has_tool_annotations(), "{name}");
                 assert!(revision.has_structured_content() || !has("outputSchema"), "{name}");
+                assert!(revision.has_icons() || !has("icons"), "{name}");
+                let is_task = TaskSupport::of(name) != TaskSupport::Forbidden;
+                assert_eq!(has("execution"), revision.has_core_tasks() && is_task, "{name}");
             }
         }
+    }
+
+    #[test]
+    fn each_revision_offers_what_it_can_carry() {
+        let table = [
+            ("show_roots", "2024-11-05 2025-03-26 2025-06-18 2025-11-25 2026-07-28"),
+            ("book_berth", "2025-06-18 2025-11-25 2026-07-28"),
+            ("open_harbour_page", "2025-11-25 2026-07-28"),
+            ("survey_hull", "2025-11-25"),
+            ("stubborn", "2026-07-28"),
+            ("end_subscriptions", "2026-07-28"),
+        ];
+        for (name, expected) in table {
+            let offers = |revision: &Revision| definitions(*revision, FULL).iter().any(|tool| tool["name"] == name);
+            let offering: Vec<_> = Revision::ALL.into_iter().rev().filter(offers).map(Revision::as_str).collect();
+            assert_eq!(offering.join(" "), expected, "{name}");
+        }
+        let has_crane = |view| definitions(MODERN, view).iter().any(|tool| tool["name"] == "crane");
+        assert!(has_crane(FULL) && !has_crane(View::default()));
     }
 
     #[test]

@@ -1,22 +1,49 @@
 //! The tools as they are listed, in the words of each revision.
 
+mod asking;
+mod plain;
+mod port;
+
 use serde_json::{Value, json};
 
 use super::Revision;
+use crate::demo_server::icons;
+use crate::demo_server::port::View;
 
 /// All tools, always in the same order, without what `revision` does not know.
-pub fn definitions(revision: Revision) -> Vec<Value> {
-    let mut tools = full_definitions();
+pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
+    let mut tools = plain::plain_tools();
+    tools.extend(asking::asking_tools());
+    tools.extend(port::port_tools());
+    tools.retain(|tool| is_offered(tool["name"].as_str().unwrap_or_default(), revision, view));
     for tool in &mut tools {
         trim(tool, revision);
     }
     tools
 }
 
+fn is_offered(name: &str, revision: Revision, view: View) -> bool {
+    match name {
+        "book_berth" | "many_questions" => revision.has_elicitation(),
+        "open_harbour_page" => revision.has_elicitation_modes(),
+        "stubborn" | "end_subscriptions" => revision.is_stateless(),
+        "survey_hull" => revision.has_core_tasks(),
+        "crane" => view.has_crane,
+        _ => true,
+    }
+}
+
 fn trim(tool: &mut Value, revision: Revision) {
+    if matches!(tool["name"].as_str(), Some("picture" | "book_berth")) {
+        icons::add(tool, revision);
+    }
+    trim_arguments(tool, revision);
     let fields = tool.as_object_mut().expect("a definition is an object");
     if !revision.has_structured_content() {
         fields.remove("outputSchema");
+    }
+    if !revision.has_core_tasks() {
+        fields.remove("execution");
     }
     if !revision.has_titles()
         && let Some(title) = fields.remove("title")
@@ -29,138 +56,17 @@ fn trim(tool: &mut Value, revision: Revision) {
     }
 }
 
-fn full_definitions() -> Vec<Value> {
-    let mut tools = Vec::from(plain_tools());
-    tools.extend(media_tools());
-    tools.extend(process_tools());
-    tools
-}
-
-fn plain_tools() -> [Value; 5] {
-    [
-        json!({
-            "name": "echo",
-            "title": "Echo",
-            "description": "Repeats a text.",
-            "inputSchema": schema(
-                &json!({"text": {"type": "string", "description": "What to repeat"}}),
-                &["text"],
-            ),
-            "annotations": harmless(),
-        }),
-        json!({
-            "name": "add",
-            "title": "Add",
-            "description": "Adds two numbers.",
-            "inputSchema": schema(
-                &json!({
-                    "a": {"type": "number", "description": "The first number"},
-                    "b": {"type": "number", "description": "The second number"},
-                }),
-                &["a", "b"],
-            ),
-            "outputSchema": schema(&json!({"sum": {"type": "number"}}), &["sum"]),
-            "annotations": harmless(),
-        }),
-        json!({
-            "name": "fail",
-            "title": "Fail",
-            "description": "Always reports an error, to show how errors look.",
-            "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
-        }),
-        json!({
-            "name": "slow",
-            "title": "Wait",
-            "description": "Waits for a while, reporting progress. Can be cancelled.",
-            "inputSchema": schema(
-                &json!({
-                    "seconds": {
-                        "type": "number", "minimum": 0, "maximum": 3600, "default": 5,
-                        "description": "How long to wait",
-                    },
-                    "steps": {
-                        "type": "integer", "minimum": 1, "maximum": 1000, "default": 5,
-                        "description": "How many times to report progress on the way",
-                    },
-                }),
-                &[],
-            ),
-            "annotations": harmless(),
-        }),
-        json!({
-            "name": "json_response",
-            "title": "Structured answer",
-            "description": "Answers with structured content: whatever arguments it was given.",
-            "inputSchema": {
-                "type": "object",
-                "description": "Anything at all",
-                "additionalProperties": true,
-            },
-            "outputSchema": schema(
-                &json!({
-                    "received": {"type": "object", "description": "The arguments of the call"},
-                    "count": {"type": "integer", "description": "How many there were"},
-                }),
-                &["received", "count"],
-            ),
-            "annotations": harmless(),
-        }),
-    ]
-}
-
-fn media_tools() -> [Value; 2] {
-    [
-        json!({
-            "name": "picture",
-            "title": "Picture",
-            "description": "Answers with a small PNG image of an anchor.",
-            "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
-        }),
-        json!({
-            "name": "mixed",
-            "title": "Mixed content",
-            "description": "Answers with one block of every kind: text, image, audio, \
-                            a resource link and an embedded resource.",
-            "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
-        }),
-    ]
-}
-
-fn process_tools() -> [Value; 2] {
-    [
-        json!({
-            "name": "environment",
-            "title": "Environment",
-            "description": "Lists the names, never the values, of the environment variables \
-                            that this server was started with.",
-            "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
-        }),
-        json!({
-            "name": "crash",
-            "title": "Crash",
-            "description": "Ends this server's process without an answer, to show what happens \
-                            then.",
-            "inputSchema": schema(
-                &json!({
-                    "exit_code": {
-                        "type": "integer", "minimum": 0, "maximum": 255, "default": 3,
-                        "description": "The exit code of the process",
-                    },
-                }),
-                &[],
-            ),
-            "annotations": {
-                "readOnlyHint": false,
-                "destructiveHint": true,
-                "idempotentHint": false,
-                "openWorldHint": false,
-            },
-        }),
-    ]
+/// Takes away the arguments that ask for what `revision` does not have.
+fn trim_arguments(tool: &mut Value, revision: Revision) {
+    let argument = match tool["name"].as_str() {
+        Some("ask_model") if !revision.has_sampling_tools() => "tools",
+        Some("open_harbour_page") if !revision.has_elicitation_errors() => "via",
+        Some("unload_ship") if !revision.has_elicitation() => "ask",
+        _ => return,
+    };
+    if let Some(properties) = tool["inputSchema"]["properties"].as_object_mut() {
+        properties.remove(argument);
+    }
 }
 
 fn schema(properties: &Value, required: &[&str]) -> Value {
@@ -180,6 +86,16 @@ fn harmless() -> Value {
         "readOnlyHint": true,
         "destructiveHint": false,
         "idempotentHint": true,
+        "openWorldHint": false,
+    })
+}
+
+/// Like most things done to the port: new each time, and nothing is lost by it.
+fn changing() -> Value {
+    json!({
+        "readOnlyHint": false,
+        "destructiveHint": false,
+        "idempotentHint": false,
         "openWorldHint": false,
     })
 }

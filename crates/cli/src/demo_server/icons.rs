@@ -1,0 +1,16 @@
+//! The pictures beside names, which came with 2025-11-25.
+
+use serde_json::{Value, json};
+
+use super::content::LOGO_PNG;
+use super::revision::Revision;
+
+/// Gives `thing` the anchor as an icon, as data and by address, where `revision` has icons.
+pub fn add(thing: &mut Value, revision: Revision) {
+    if revision.has_icons() {
+        thing["icons"] = json!([
+            {"src": format!("data:image/png;base64,{LOGO_PNG}"), "mimeType": "image/png", "sizes": ["16x16"]},
+            {"src": "https://harbour.example/anchor.png", "mimeType": "image/png", "sizes": ["48x48", "96x96"]},
+        ]);
+    }
+}

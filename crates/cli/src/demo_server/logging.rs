@@ -1,0 +1,60 @@
+//! Log messages to the client: which ones it wants, and how they look.
+
+use std::sync::Mutex;
+
+use serde_json::{Map, Value, json};
+
+use super::message::{RpcError, locked};
+use super::revision::Revision;
+
+const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+
+/// The levels of RFC 5424, the least severe first.
+pub const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// What a handshake client hears before it has set a level, which 2025-11-25 leaves to the server.
+const LEVEL_AT_FIRST: usize = 1;
+
+pub struct Logging {
+    /// The least severe level to send, as `logging/setLevel` has set it.
+    level: Mutex<usize>,
+}
+
+impl Default for Logging {
+    fn default() -> Self {
+        Self { level: Mutex::new(LEVEL_AT_FIRST) }
+    }
+}
+
+impl Logging {
+    /// Answers `logging/setLevel`.
+    pub fn set_level(&self, params: &Map<String, Value>) -> Result<Value, RpcError> {
+        *locked(&self.level) = rank(params.get("level"))?;
+        Ok(json!({}))
+    }
+
+    /// Whether the client wants a message of `level` during the request that has `params`.
+    ///
+    /// A stateless request that names no level wants none (2026-07-28 server/utilities/logging).
+    pub fn wants(&self, level: &str, params: &Map<String, Value>, revision: Revision) -> Result<bool, RpcError> {
+        let severity = rank(Some(&level.into()))?;
+        if !revision.is_stateless() {
+            return Ok(severity >= *locked(&self.level));
+        }
+        match params.get("_meta").and_then(|meta| meta.get(LOG_LEVEL_KEY)) {
+            Some(wanted) => Ok(severity >= rank(Some(wanted))?),
+            None => Ok(false),
+        }
+    }
+}
+
+/// The notification that carries a log message.
+pub fn entry(level: &str, message: &str) -> Value {
+    let params = json!({"level": level, "logger": "harbour", "data": {"message": message}});
+    json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
+}
+
+fn rank(level: Option<&Value>) -> Result<usize, RpcError> {
+    let place = LEVELS.iter().position(|known| level.is_some_and(|level| level == known));
+    place.ok_or_else(|| RpcError::invalid_params(format!("the level must be one of {}", LEVELS.join(", "))))
+}

@@ -1,0 +1,136 @@
+//! What the server asks of the client, and the requests by which it does so before 2026-07-28.
+//!
+//! Knows which capability each question needs and who waits for which answer; what is asked and
+//! what becomes of the answer is for others.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::alarm::Alarm;
+use super::message::{Outbox, locked};
+
+/// What a client must be able to do before it may be asked something.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Need {
+    Form,
+    Url,
+    Sampling,
+    SamplingWithTools,
+    Roots,
+}
+
+impl Need {
+    /// Whether `capabilities`, as a client declares them, cover this.
+    pub fn is_met_by(self, capabilities: &Value) -> bool {
+        let has = |path: &str| capabilities.pointer(path).is_some_and(Value::is_object);
+        match self {
+            // 2025-11-25 client/elicitation, "Capabilities": an empty object means forms.
+            Self::Form => has("/elicitation/form") || capabilities["elicitation"] == json!({}),
+            Self::Url => has("/elicitation/url"),
+            Self::Sampling => has("/sampling"),
+            Self::SamplingWithTools => has("/sampling/tools"),
+            Self::Roots => has("/roots"),
+        }
+    }
+
+    /// The capabilities of a client that can do this and nothing else.
+    pub fn as_capabilities(self) -> Value {
+        match self {
+            Self::Form => json!({"elicitation": {"form": {}}}),
+            Self::Url => json!({"elicitation": {"url": {}}}),
+            Self::Sampling => json!({"sampling": {}}),
+            Self::SamplingWithTools => json!({"sampling": {"tools": {}}}),
+            Self::Roots => json!({"roots": {}}),
+        }
+    }
+
+    fn method(self) -> &'static str {
+        match self {
+            Self::Form | Self::Url => "elicitation/create",
+            Self::Sampling | Self::SamplingWithTools => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+}
+
+/// Something to ask of the client.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Names the question within its call.
+    pub key: String,
+    pub need: Need,
+    pub params: Option<Value>,
+}
+
+impl Question {
+    /// The question as a request without an id, which is also how a result carries it.
+    pub fn to_request(&self) -> Value {
+        let mut request = json!({"method": self.need.method()});
+        if let Some(params) = &self.params {
+            request["params"] = params.clone();
+        }
+        request
+    }
+}
+
+/// The server's own requests that the client has not answered yet.
+#[derive(Default)]
+pub struct Questions {
+    asked: AtomicU64,
+    /// Whom to wake, by the id of the request. Calls and tasks bound how many there are.
+    waiting: Mutex<HashMap<String, Arc<Alarm>>>,
+}
+
+impl Questions {
+    /// Sends a request and waits for its response: an object with `result` or `error`.
+    ///
+    /// Gives nothing if the alarm rings first; the request is then withdrawn.
+    pub fn ask(&self, mut request: Value, alarm: &Arc<Alarm>, out: &dyn Outbox) -> Option<Value> {
+        let id = format!("question-{}", self.asked.fetch_add(1, Ordering::Relaxed) + 1);
+        locked(&self.waiting).insert(id.clone(), Arc::clone(alarm));
+        request["jsonrpc"] = "2.0".into();
+        request["id"] = id.as_str().into();
+        out.send(request);
+        let response = alarm.fetch(&id);
+        if locked(&self.waiting).remove(&id).is_some() && response.is_none() {
+            let params = json!({"requestId": id, "reason": "the call that asked has ended"});
+            out.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+        }
+        response
+    }
+
+    /// Passes a response on to whom it is for; one that nobody waits for is ignored.
+    pub fn answer(&self, id: &Value, response: Value) {
+        let Some(id) = id.as_str() else { return };
+        if let Some(alarm) = locked(&self.waiting).remove(id) {
+            alarm.deliver(id, response);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_declares_is_what_it_may_be_asked() {
+        let all = [Need::Form, Need::Url, Need::Sampling, Need::SamplingWithTools, Need::Roots];
+        let table = [
+            (json!({}), vec![]),
+            (json!({"elicitation": {}}), vec![Need::Form]),
+            (json!({"elicitation": {"url": {}}}), vec![Need::Url]),
+            (json!({"elicitation": {"form": {}, "url": {}}}), vec![Need::Form, Need::Url]),
+            (json!({"sampling": {}, "roots": {"listChanged": true}}), vec![Need::Sampling, Need::Roots]),
+            (json!({"sampling": {"tools": {}}}), vec![Need::Sampling, Need::SamplingWithTools]),
+            (json!({"elicitation": true, "sampling": [], "roots": null}), vec![]),
+        ];
+        for (capabilities, expected) in table {
+            let met: Vec<_> = all.into_iter().filter(|need| need.is_met_by(&capabilities)).collect();
+            assert_eq!(met, expected, "{capabilities}");
+        }
+        assert!(all.into_iter().all(|need| need.is_met_by(&need.as_capabilities())));
+    }
+}

@@ -1,0 +1,148 @@
+//! Calls in several rounds (2026-07-28 basic/patterns/mrtr): questions in a result, answers in a retry.
+//!
+//! Between two rounds a conversation is parked under its `requestState`, which the client has to
+//! bring back to the letter. Each state is good for one retry of the same call.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::Mutex;
+
+use serde_json::{Map, Value, json};
+
+use super::message::{RpcError, locked};
+use super::questions::Question;
+use super::revision::Revision;
+use super::talk::{Line, Stop, Talk, Wait, check_needs};
+
+/// How many conversations may be parked; the oldest gives way.
+const MOST_PARKED: usize = 256;
+
+#[derive(Default)]
+pub struct Rounds {
+    parked: Mutex<VecDeque<Parked>>,
+}
+
+struct Parked {
+    state: String,
+    /// The keys of the questions of the last round.
+    asked: Vec<String>,
+    conversation: Conversation,
+}
+
+/// What the rounds of a call have brought so far.
+pub struct Conversation {
+    /// The name and the arguments, or the URI, which every round repeats.
+    call: Value,
+    answers: Map<String, Value>,
+    pauses: u32,
+}
+
+impl Rounds {
+    /// Takes up the conversation that `params` continue, or begins one.
+    pub fn resume(&self, params: &Map<String, Value>) -> Result<Conversation, RpcError> {
+        let call = json!([params.get("name"), params.get("arguments"), params.get("uri")]);
+        let given = match params.get("inputResponses") {
+            None => Map::new(),
+            Some(Value::Object(given)) => given.clone(),
+            Some(_) => return Err(RpcError::invalid_params("`inputResponses` must be an object")),
+        };
+        let parked = match params.get("requestState") {
+            Some(state) => self.take(state)?,
+            None if given.is_empty() => return Ok(Conversation { call, answers: Map::new(), pauses: 0 }),
+            None => return Err(RpcError::invalid_params("`inputResponses` came without its `requestState`")),
+        };
+        let Parked { asked, mut conversation, .. } = parked;
+        if conversation.call != call {
+            return Err(RpcError::invalid_params("`requestState` belongs to another call"));
+        }
+        if let Some(key) = given.keys().find(|key| !asked.contains(key)) {
+            return Err(RpcError::invalid_params(format!("nobody asked the question `{key}`")));
+        }
+        conversation.answers.extend(given);
+        Ok(conversation)
+    }
+
+    fn take(&self, state: &Value) -> Result<Parked, RpcError> {
+        let mut parked = locked(&self.parked);
+        let place = parked.iter().position(|parked| *state == parked.state);
+        place
+            .and_then(|place| parked.remove(place))
+            .ok_or_else(|| RpcError::invalid_params("`requestState` is none that was given out, or was used before"))
+    }
+
+    /// Parks a conversation, and gives the result that tells the client how to go on.
+    pub fn park(&self, conversation: Conversation, questions: &[Question]) -> Value {
+        let state = fresh_state();
+        let mut result = json!({"requestState": state});
+        if !questions.is_empty() {
+            let requests = questions.iter().map(|question| (question.key.clone(), question.to_request()));
+            result["inputRequests"] = requests.collect::<Map<_, _>>().into();
+        }
+        let asked = questions.iter().map(|question| question.key.clone()).collect();
+        let mut parked = locked(&self.parked);
+        if parked.len() >= MOST_PARKED {
+            parked.pop_front();
+        }
+        parked.push_back(Parked { state, asked, conversation });
+        result
+    }
+}
+
+/// A number that nobody can guess, for names that must not meet.
+pub fn nonce() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// A state that survives only where strings are neither parsed, trimmed nor normalised.
+fn fresh_state() -> String {
+    let nonce = nonce();
+    // The accent is written in two ways, and the escapes are text, not escapes.
+    format!(" {{\"nonce\":\"{nonce:016x}\"}} \\u0041\\n\\\\ \u{e9}e\u{301} 港 ⚓\u{2028}\t%2B+/= ")
+}
+
+/// Answers from earlier rounds, and stops the call at the first question that has none.
+pub struct Replay {
+    pub line: Line,
+    pub conversation: Conversation,
+    pauses_met: u32,
+}
+
+impl Replay {
+    pub fn new(line: Line, conversation: Conversation) -> Self {
+        Self { line, conversation, pauses_met: 0 }
+    }
+}
+
+impl Talk for Replay {
+    fn revision(&self) -> Revision {
+        self.line.revision
+    }
+
+    fn ask(&mut self, questions: Vec<Question>) -> Result<Vec<Value>, Stop> {
+        check_needs(&questions, &self.line.capabilities)?;
+        let answers = &self.conversation.answers;
+        let known: Vec<_> = questions.iter().filter_map(|question| answers.get(&question.key).cloned()).collect();
+        if known.len() == questions.len() {
+            return Ok(known);
+        }
+        let is_open = |question: &Question| !answers.contains_key(&question.key);
+        Err(Stop::Unanswered(questions.into_iter().filter(is_open).collect()))
+    }
+
+    fn pause(&mut self) -> Result<(), Stop> {
+        self.pauses_met += 1;
+        if self.pauses_met <= self.conversation.pauses {
+            return Ok(());
+        }
+        self.conversation.pauses += 1;
+        Err(Stop::Unanswered(Vec::new()))
+    }
+
+    fn wait(&mut self, wait: Wait) -> Result<(), Stop> {
+        self.line.wait(wait)
+    }
+
+    fn tell(&self, notification: Value) {
+        self.line.out.send(notification);
+    }
+}

@@ -1,0 +1,74 @@
+//! The tools that ask the client itself: for its model, and for its roots.
+
+use serde_json::{Map, Value, json};
+
+use super::questions::{Need, Question};
+use super::talk::{Stop, Talk};
+use super::tools::{plain, structured};
+
+/// How often the model may ask for the tool before it has to answer.
+const MOST_TURNS: usize = 3;
+
+/// `ask_model`: has the client's model answer, with a tool at hand if wanted.
+pub fn ask_model(given: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
+    let question = given.get("question").and_then(Value::as_str).unwrap_or("When is high water?");
+    let with_tools = given.get("tools") == Some(&Value::Bool(true));
+    let mut messages = vec![json!({"role": "user", "content": {"type": "text", "text": question}})];
+    for turn in 1..=MOST_TURNS {
+        let answer = talk.ask_one(turn_of_model(turn, &messages, with_tools))?;
+        let uses = tool_uses(&answer["content"]);
+        if uses.is_empty() {
+            let text = text_of(&answer["content"]).ok_or_else(|| Stop::Failed("The model gave no text.".to_owned()))?;
+            return Ok(structured(&json!({"text": text, "model": answer["model"]}), text, talk.revision()));
+        }
+        messages.push(json!({"role": "assistant", "content": answer["content"]}));
+        messages.push(json!({"role": "user", "content": uses.into_iter().map(tide_table).collect::<Vec<_>>()}));
+    }
+    Err(Stop::Failed(format!("After {MOST_TURNS} turns the model still has not answered.")))
+}
+
+fn turn_of_model(turn: usize, messages: &[Value], with_tools: bool) -> Question {
+    let mut params = json!({
+        "messages": messages,
+        "systemPrompt": "You are a harbour master of few words.",
+        "modelPreferences": {"hints": [{"name": "small"}], "speedPriority": 0.8, "intelligencePriority": 0.2},
+        "temperature": 0.2,
+        "maxTokens": 200,
+    });
+    if with_tools {
+        let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
+        params["tools"] =
+            json!([{"name": "tide_table", "description": "Says when high water is.", "inputSchema": schema}]);
+        // In the end it has to say something.
+        params["toolChoice"] = json!({"mode": if turn < MOST_TURNS { "auto" } else { "none" }});
+    }
+    let need = if with_tools { Need::SamplingWithTools } else { Need::Sampling };
+    Question { key: format!("turn-{turn}"), need, params: Some(params) }
+}
+
+/// The blocks of a message's content, which may be one or several.
+fn blocks(content: &Value) -> &[Value] {
+    content.as_array().map_or(std::slice::from_ref(content), Vec::as_slice)
+}
+
+fn tool_uses(content: &Value) -> Vec<&Value> {
+    blocks(content).iter().filter(|block| block["type"] == "tool_use").collect()
+}
+
+fn text_of(content: &Value) -> Option<String> {
+    let texts: Vec<_> = blocks(content).iter().filter_map(|block| block["text"].as_str()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+fn tide_table(tool_use: &Value) -> Value {
+    let said = json!([{"type": "text", "text": "High water is at 14:05."}]);
+    json!({"type": "tool_result", "toolUseId": tool_use["id"], "content": said})
+}
+
+/// `show_roots`: lists what the client lets servers work on.
+pub fn show_roots(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
+    let answer = talk.ask_one(Question { key: "roots".to_owned(), need: Need::Roots, params: None })?;
+    let roots = answer["roots"].as_array().ok_or_else(|| Stop::Failed(format!("These are no roots: {answer}")))?;
+    let lines: Vec<_> = roots.iter().map(|root| root["uri"].as_str().unwrap_or("(no URI)")).collect();
+    Ok(plain(&if lines.is_empty() { "(no roots)".to_owned() } else { lines.join("\n") }))
+}

@@ -1,0 +1,122 @@
+//! The skills extension (SEP-2640): two skills, each with one more file.
+
+use serde_json::{Map, Value, json};
+
+use super::message::RpcError;
+use super::sha256::hex_digest;
+
+pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
+
+struct Skill {
+    /// Where its files are, up to the slash before their names.
+    root: &'static str,
+    /// What its SKILL.md begins with, as pairs of plain strings.
+    frontmatter: &'static [(&'static str, &'static str)],
+    /// What follows in its SKILL.md.
+    body: &'static str,
+    /// The name, the media type and the text of the other file.
+    other: (&'static str, &'static str, &'static str),
+}
+
+const SKILLS: [Skill; 2] = [
+    Skill {
+        root: "skill://mooring",
+        frontmatter: &[
+            ("name", "mooring"),
+            ("description", "Moor a ship: use when somebody wants a berth."),
+            ("license", "MIT"),
+        ],
+        body: "# Mooring\n\n1. Ask which ship it is.\n2. Call `book_berth`.\n3. Follow references/KNOTS.md.\n",
+        other: (
+            "references/KNOTS.md",
+            "text/markdown",
+            "# Knots\n\nA bowline holds. So do two half hitches — twice.\n",
+        ),
+    },
+    Skill {
+        root: "skill://port/cargo/unloading",
+        frontmatter: &[("name", "unloading"), ("description", "Unload a ship, container by container.")],
+        body: "# Unloading\n\nCall `unload_ship`, then tick off templates/list.csv.\n",
+        other: ("templates/list.csv", "text/csv", "container,weight\n1,\n2,\n"),
+    },
+];
+
+impl Skill {
+    fn uri(&self) -> String {
+        format!("{}/SKILL.md", self.root)
+    }
+
+    fn document(&self) -> String {
+        // Quoted strings of JSON are strings of YAML too.
+        let lines: String = self.frontmatter.iter().map(|(key, value)| format!("{key}: {}\n", json!(value))).collect();
+        format!("---\n{lines}---\n\n{}", self.body)
+    }
+
+    /// The URI, the media type and the text of each file.
+    fn files(&self) -> [(String, &'static str, String); 2] {
+        let (name, mime_type, text) = self.other;
+        [(self.uri(), "text/markdown", self.document()), (format!("{}/{name}", self.root), mime_type, text.to_owned())]
+    }
+
+    fn entry(&self) -> Value {
+        let frontmatter: Map<_, _> =
+            self.frontmatter.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
+        let resources = self.files().map(|(uri, _, text)| {
+            let digest = format!("sha256:{}", hex_digest(text.as_bytes()));
+            json!({"uri": uri, "digest": digest, "size": text.len()})
+        });
+        json!({"uri": self.uri(), "frontmatter": frontmatter, "resources": resources})
+    }
+}
+
+/// The entries that `skills/list` shows.
+pub fn entries() -> Vec<Value> {
+    SKILLS.iter().map(Skill::entry).collect()
+}
+
+/// Answers `skills/get`.
+pub fn find(params: &Map<String, Value>) -> Result<Value, RpcError> {
+    let uri = params.get("uri").and_then(Value::as_str);
+    let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` must be a string"))?;
+    let skill = SKILLS.iter().find(|skill| skill.uri() == uri);
+    let skill = skill.ok_or_else(|| RpcError::invalid_params(format!("unknown skill `{uri}`")))?;
+    Ok(json!({"skill": skill.entry()}))
+}
+
+/// The contents of a file of a skill.
+pub fn contents(uri: &str) -> Option<Value> {
+    let (_, mime_type, text) = SKILLS.iter().flat_map(Skill::files).find(|(known, ..)| known == uri)?;
+    Some(json!({"uri": uri, "mimeType": mime_type, "text": text}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_describe_what_is_read() {
+        for entry in entries() {
+            let document = contents(entry["uri"].as_str().unwrap()).unwrap();
+            let name = entry["frontmatter"]["name"].as_str().unwrap();
+            let text = document["text"].as_str().unwrap();
+            assert!(text.starts_with(&format!("---\nname: \"{name}\"\ndescription: \"")), "{text}");
+            assert!(entry["uri"].as_str().unwrap().ends_with(&format!("/{name}/SKILL.md")));
+            let resources = entry["resources"].as_array().unwrap();
+            assert_eq!((resources.len(), &resources[0]["uri"]), (2, &entry["uri"]));
+            for resource in resources {
+                let text = contents(resource["uri"].as_str().unwrap()).unwrap()["text"].take();
+                let bytes = text.as_str().unwrap().as_bytes();
+                assert_eq!(resource["size"], bytes.len());
+                assert_eq!(resource["digest"], format!("sha256:{}", hex_digest(bytes)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_skill_is_found_by_the_uri_of_its_document_alone() {
+        let found = |uri: &str| find(json!({"uri": uri}).as_object().unwrap());
+        assert_eq!(found("skill://mooring/SKILL.md").unwrap()["skill"], entries()[0]);
+        assert_eq!(found("skill://mooring/references/KNOTS.md").unwrap_err().code, -32602);
+        assert_eq!(contents("skill://mooring/nothing"), None);
+    }
+}

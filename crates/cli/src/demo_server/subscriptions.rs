@@ -1,0 +1,209 @@
+//! Who wants to hear of what, and telling them.
+//!
+//! Handshake clients hear of every changed list, and of the resources they subscribed to, on
+//! whichever outbox the change came by. Stateless ones open listens (2026-07-28
+//! basic/patterns/subscriptions) and hear what these name, on the outbox of the listen.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Map, Value, json};
+
+use super::message::{INTERNAL_ERROR, Outbox, RpcError, locked};
+use super::port::Event;
+
+const SUBSCRIPTION_ID_KEY: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// How many listens, or subscribed resources, a connection may have.
+const MOST: usize = 256;
+
+/// What a server says when it ends a listen by an error; some servers do, though none should.
+const CONNECTION_CLOSED: i64 = -32000;
+
+#[derive(Default)]
+pub struct Subscriptions {
+    /// The resources that a handshake client subscribed to.
+    uris: Mutex<BTreeSet<String>>,
+    listens: Mutex<Vec<Listen>>,
+}
+
+struct Listen {
+    id: Value,
+    filter: Filter,
+    out: Arc<dyn Outbox>,
+}
+
+/// What a listen is about.
+#[derive(Default)]
+pub struct Filter {
+    lists: BTreeSet<&'static str>,
+    uris: Vec<String>,
+    task_ids: Vec<String>,
+}
+
+/// How the server ends a listen of its own accord.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ending {
+    Result,
+    Cancelled,
+    Error,
+}
+
+impl Subscriptions {
+    /// Answers `resources/subscribe`.
+    pub fn subscribe(&self, uri: &str) -> Result<Value, RpcError> {
+        let mut uris = locked(&self.uris);
+        if uris.len() >= MOST {
+            return Err(RpcError::new(INTERNAL_ERROR, "there are too many subscriptions"));
+        }
+        uris.insert(uri.to_owned());
+        Ok(json!({}))
+    }
+
+    /// Answers `resources/unsubscribe`, also for what was never subscribed to.
+    pub fn unsubscribe(&self, uri: &str) -> Value {
+        locked(&self.uris).remove(uri);
+        json!({})
+    }
+
+    /// Opens a listen and acknowledges it.
+    pub fn listen(&self, id: &Value, filter: Filter, out: &Arc<dyn Outbox>) -> Result<(), RpcError> {
+        let mut listens = locked(&self.listens);
+        if listens.len() >= MOST {
+            return Err(RpcError::new(INTERNAL_ERROR, "there are too many subscriptions"));
+        }
+        let listen = Listen { id: id.clone(), filter, out: Arc::clone(out) };
+        let honoured = json!({"notifications": listen.filter.to_json()});
+        listen.send("notifications/subscriptions/acknowledged", honoured);
+        listens.push(listen);
+        Ok(())
+    }
+
+    pub fn is_listening(&self, id: &Value) -> bool {
+        locked(&self.listens).iter().any(|listen| listen.id == *id)
+    }
+
+    /// Ends the listen `id`, if there is one, at the client's wish and therefore without a word.
+    pub fn cancel(&self, id: &Value) {
+        locked(&self.listens).retain(|listen| listen.id != *id);
+    }
+
+    /// Ends every listen without a word.
+    pub fn close(&self) {
+        locked(&self.listens).clear();
+    }
+
+    /// Ends every listen; `result` is what each gets as its result, before its own `_meta`.
+    pub fn end_all(&self, ending: Ending, result: &Value) -> usize {
+        let ended = std::mem::take(&mut *locked(&self.listens));
+        for listen in &ended {
+            listen.end(ending, result.clone());
+        }
+        ended.len()
+    }
+
+    /// Tells a handshake client of an event, if it is to hear of it.
+    pub fn announce_unasked(&self, event: Event, out: &dyn Outbox) {
+        let (method, params) = wording(event);
+        let is_wanted = match event {
+            Event::ResourceUpdated(uri) => locked(&self.uris).contains(uri),
+            _ => true,
+        };
+        if is_wanted {
+            out.send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
+        }
+    }
+
+    /// Tells every listen that is about an event.
+    pub fn announce(&self, event: Event) {
+        let (method, params) = wording(event);
+        // Under the lock, so that nothing follows the end of a listen.
+        for listen in &*locked(&self.listens) {
+            let is_wanted = match event {
+                Event::ResourceUpdated(uri) => listen.filter.uris.iter().any(|wanted| wanted == uri),
+                _ => listen.filter.lists.contains(method),
+            };
+            if is_wanted {
+                listen.send(method, params.clone());
+            }
+        }
+    }
+
+    /// Tells every listen that is about the task in `detail`.
+    pub fn announce_task(&self, detail: &Value) {
+        for listen in &*locked(&self.listens) {
+            if listen.filter.task_ids.iter().any(|id| detail["taskId"] == **id) {
+                listen.send("notifications/tasks", detail.clone());
+            }
+        }
+    }
+}
+
+impl Listen {
+    fn send(&self, method: &str, mut params: Value) {
+        params["_meta"] = json!({SUBSCRIPTION_ID_KEY: self.id});
+        self.out.send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    fn end(&self, ending: Ending, mut result: Value) {
+        let message = match ending {
+            Ending::Result => {
+                result["_meta"][SUBSCRIPTION_ID_KEY] = self.id.clone();
+                json!({"jsonrpc": "2.0", "id": self.id, "result": result})
+            }
+            Ending::Cancelled => {
+                let params = json!({"requestId": self.id, "reason": "the harbour closes for the night"});
+                json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+            }
+            Ending::Error => RpcError::new(CONNECTION_CLOSED, "Connection closed").reply(self.id.clone()),
+        };
+        self.out.send(message);
+    }
+}
+
+fn wording(event: Event) -> (&'static str, Value) {
+    match event {
+        Event::ToolsChanged => ("notifications/tools/list_changed", json!({})),
+        Event::PromptsChanged => ("notifications/prompts/list_changed", json!({})),
+        Event::ResourcesChanged => ("notifications/resources/list_changed", json!({})),
+        Event::ResourceUpdated(uri) => ("notifications/resources/updated", json!({"uri": uri})),
+    }
+}
+
+/// The lists that a listen may be about: what the request calls them, and what is sent.
+const LISTS: [(&str, Event); 3] = [
+    ("toolsListChanged", Event::ToolsChanged),
+    ("promptsListChanged", Event::PromptsChanged),
+    ("resourcesListChanged", Event::ResourcesChanged),
+];
+
+impl Filter {
+    /// What of a listen's `params` the server honours: resources and tasks only if it knows them.
+    pub fn honoured(
+        params: &Map<String, Value>,
+        has_resource: impl Fn(&str) -> bool,
+        has_task: impl Fn(&str) -> bool,
+    ) -> Result<Self, RpcError> {
+        let Some(Value::Object(wanted)) = params.get("notifications") else {
+            return Err(RpcError::invalid_params("`notifications` must be an object"));
+        };
+        let is_wanted = |name: &str| wanted.get(name) == Some(&Value::Bool(true));
+        let lists = LISTS.into_iter().filter(|(name, _)| is_wanted(name)).map(|(_, event)| wording(event).0).collect();
+        let known = |name: &str, has: &dyn Fn(&str) -> bool| -> Vec<String> {
+            let named = wanted.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            named.filter(|name| has(name)).take(MOST).map(str::to_owned).collect()
+        };
+        Ok(Self { lists, uris: known("resourceSubscriptions", &has_resource), task_ids: known("taskIds", &has_task) })
+    }
+
+    fn to_json(&self) -> Value {
+        let lists = LISTS.into_iter().filter(|(_, event)| self.lists.contains(wording(*event).0));
+        let mut json: Map<_, _> = lists.map(|(name, _)| (name.to_owned(), true.into())).collect();
+        for (name, named) in [("resourceSubscriptions", &self.uris), ("taskIds", &self.task_ids)] {
+            if !named.is_empty() {
+                json.insert(name.to_owned(), json!(named));
+            }
+        }
+        json.into()
+    }
+}

@@ -1,0 +1,292 @@
+//! Tools that ask: by requests in the handshake revisions, in rounds in the stateless one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::{HANDSHAKES, MODERN};
+
+const FORMS: [&str; 3] = ["2025-06-18", "2025-11-25", MODERN];
+
+fn everything() -> Value {
+    json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}})
+}
+
+/// A client that can do everything its revision knows.
+fn able(revision: &'static str) -> Client {
+    let mut capabilities = everything();
+    if revision == "2025-06-18" {
+        capabilities["elicitation"] = json!({});
+    }
+    Client::new(revision, capabilities)
+}
+
+#[test]
+fn forms_come_back_as_they_were_filled_in() {
+    let content = json!({"ship": "Ångström \"2\"", "nights": 3, "pilot": false, "length": 12.5});
+    for revision in FORMS {
+        let client = able(revision);
+        let table = [
+            (json!({"action": "accept", "content": content}), format!("Booked: {content}")),
+            (json!({"action": "decline"}), "No berth was booked: the form was declined.".to_owned()),
+            (json!({"action": "cancel"}), "No berth was booked: the form was cancelled.".to_owned()),
+        ];
+        for (answer, text) in table {
+            let said = client.converse("book_berth", json!({}), |_| answer.clone());
+            assert_eq!(said.text(), text, "{revision}");
+            assert_eq!(said.reply["result"]["structuredContent"], answer, "{revision}");
+            assert_eq!((said.asked.len(), said.rounds.len()), (1, usize::from(client.is_modern())));
+            assert_eq!(said.asked[0]["method"], "elicitation/create");
+        }
+    }
+}
+
+#[test]
+fn forms_have_the_fields_of_their_revision() {
+    let defaults = |form: &Value| {
+        let fields = form["properties"].as_object().unwrap().iter();
+        let names: Vec<_> =
+            fields.filter(|(_, field)| field.get("default").is_some()).map(|(name, _)| &**name).collect();
+        names.join(" ")
+    };
+    for revision in FORMS {
+        let said = able(revision).converse("book_berth", json!({}), |_| json!({"action": "cancel"}));
+        let params = &said.asked[0]["params"];
+        let form = &params["requestedSchema"];
+        let fields = &form["properties"];
+        assert_eq!(form["required"], json!(["email", "nights", "ship"]));
+        assert_eq!(fields["cargo"]["enumNames"].as_array().unwrap().len(), 3);
+        let has_more = revision != "2025-06-18";
+        assert_eq!(params["mode"] == "form", has_more);
+        assert_eq!(fields["flag"]["oneOf"][0]["const"] == "no", has_more);
+        assert_eq!(fields["services"]["items"]["enum"].is_array(), has_more);
+        assert_eq!(fields["crew"]["items"]["anyOf"].is_array(), has_more);
+        assert_eq!(defaults(form), if has_more { "flag nights pilot quay services ship" } else { "pilot" });
+    }
+}
+
+#[test]
+fn nobody_is_asked_what_they_cannot_answer() {
+    let table = [
+        ("book_berth", json!({}), json!({"elicitation": {"form": {}}})),
+        ("many_questions", json!({}), json!({"elicitation": {"form": {}}})),
+        ("open_harbour_page", json!({}), json!({"elicitation": {"url": {}}})),
+        ("ask_model", json!({}), json!({"sampling": {}})),
+        ("ask_model", json!({"tools": true}), json!({"sampling": {"tools": {}}})),
+        ("show_roots", json!({}), json!({"roots": {}})),
+        ("unload_ship", json!({"ask": true}), json!({"elicitation": {"form": {}}})),
+    ];
+    for (tool, arguments, needed) in table {
+        let error = Client::new(MODERN, json!({})).call(tool, arguments.clone())["error"].take();
+        assert_eq!((&error["code"], &error["data"]["requiredCapabilities"]), (&json!(-32021), &needed), "{tool}");
+        let result = Client::new("2025-11-25", json!({})).call(tool, arguments)["result"].take();
+        assert_eq!(result["isError"], true, "{tool}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains(&needed.to_string()), "{text}");
+    }
+    let half = Client::new("2025-11-25", json!({"elicitation": {"url": {}}}));
+    assert_eq!(half.call("book_berth", json!({}))["result"]["isError"], true);
+    let error = Client::new("2025-11-25", json!({})).call("open_harbour_page", json!({"via": "error"}));
+    assert_eq!(error["result"]["isError"], true);
+}
+
+#[test]
+fn pages_are_opened_in_the_manner_of_the_revision() {
+    for revision in ["2025-11-25", MODERN] {
+        let client = able(revision);
+        let said = client.converse("open_harbour_page", json!({}), |_| json!({"action": "accept"}));
+        let asked = &said.asked[0]["params"];
+        assert_eq!(asked["mode"], "url");
+        assert!(asked["url"].as_str().unwrap().starts_with("https://harbour.example/papers?"), "{asked}");
+        assert_eq!(asked.get("elicitationId").is_some(), revision != MODERN);
+        let done: Vec<_> = said.told.iter().map(|told| &told["params"]["elicitationId"]).collect();
+        assert_eq!(done, if revision == MODERN { vec![] } else { vec![&asked["elicitationId"]] });
+        assert_eq!(said.text(), "The papers are in order.");
+        let said = client.converse("open_harbour_page", json!({}), |_| json!({"action": "decline"}));
+        assert_eq!((said.text(), said.told.len()), ("The harbour page was not opened.", 0));
+    }
+}
+
+#[test]
+fn a_page_asked_for_by_an_error_is_done_before_the_retry() {
+    let client = able("2025-11-25");
+    for _ in 0..2 {
+        let error = client.call("open_harbour_page", json!({"via": "error"}))["error"].take();
+        assert_eq!(error["code"], -32042);
+        let page = &error["data"]["elicitations"][0];
+        assert_eq!(page["mode"], "url");
+        let done = client.receive();
+        assert_eq!(done["method"], "notifications/elicitation/complete");
+        assert_eq!(done["params"]["elicitationId"], page["elicitationId"]);
+        let reply = client.call("open_harbour_page", json!({"via": "error"}));
+        assert_eq!(reply["result"]["content"][0]["text"], "The papers are in order.");
+    }
+}
+
+#[test]
+fn the_model_is_asked_and_may_use_a_tool() {
+    let plain = |_: &Value| json!({"role": "assistant", "content": {"type": "text", "text": "Soon."}, "model": "m"});
+    for revision in HANDSHAKES.into_iter().chain([MODERN]) {
+        let said = able(revision).converse("ask_model", json!({"question": "When?"}), plain);
+        assert_eq!(said.text(), "Soon.");
+        let params = &said.asked[0]["params"];
+        assert_eq!(params["messages"][0]["content"]["text"], "When?");
+        assert!(params["maxTokens"].is_u64() && params.get("tools").is_none());
+    }
+    let with_tool = |asked: &Value| {
+        if asked["params"]["messages"].as_array().unwrap().len() > 1 {
+            return plain(asked);
+        }
+        let uses = json!([{"type": "tool_use", "id": "u1", "name": "tide_table", "input": {}}]);
+        json!({"role": "assistant", "content": uses, "model": "m", "stopReason": "toolUse"})
+    };
+    for revision in ["2025-11-25", MODERN] {
+        let said = able(revision).converse("ask_model", json!({"tools": true}), with_tool);
+        assert_eq!((said.text(), said.asked.len()), ("Soon.", 2));
+        assert_eq!(said.asked[0]["params"]["toolChoice"]["mode"], "auto");
+        let result = &said.asked[1]["params"]["messages"][2]["content"][0];
+        assert_eq!((&result["type"], &result["toolUseId"]), (&json!("tool_result"), &json!("u1")));
+    }
+}
+
+#[test]
+fn roots_are_shown() {
+    for revision in HANDSHAKES.into_iter().chain([MODERN]) {
+        let roots = json!({"roots": [{"uri": "file:///srv/a"}, {"uri": "file:///srv/b", "name": "B"}]});
+        let said = able(revision).converse("show_roots", json!({}), |_| roots.clone());
+        assert_eq!(said.text(), "file:///srv/a\nfile:///srv/b");
+        assert_eq!(said.asked[0]["method"], "roots/list");
+    }
+}
+
+#[test]
+fn many_questions_take_as_many_rounds() {
+    let aye = |_: &Value| json!({"action": "accept", "content": {"answer": "aye"}});
+    for revision in FORMS {
+        let client = able(revision);
+        for (rounds, together) in [(1, 1), (3, 1), (4, 3)] {
+            let said = client.converse("many_questions", json!({"rounds": rounds, "together": together}), aye);
+            let silent = if client.is_modern() && rounds > 1 { 1 } else { 0 };
+            assert_eq!(said.asked.len(), (rounds - silent) * together, "{revision}");
+            assert_eq!(said.text().matches("aye").count(), said.asked.len());
+            assert_eq!(said.rounds.len(), if client.is_modern() { rounds } else { 0 });
+            let without: Vec<_> = said.rounds.iter().filter(|round| round.get("inputRequests").is_none()).collect();
+            assert_eq!(without.len(), silent);
+            let states: BTreeSet<_> = said.rounds.iter().map(|round| round["requestState"].as_str().unwrap()).collect();
+            assert_eq!(states.len(), said.rounds.len(), "every round has a state of its own");
+        }
+    }
+}
+
+#[test]
+fn prompts_and_resources_ask_as_well() {
+    let table = [
+        ("prompts/get", json!({"name": "pilot"}), "/messages/0/content/text", -32602),
+        ("resources/read", json!({"uri": "harbour://log"}), "/contents/0/text", -32002),
+    ];
+    for (method, params, place, code) in table {
+        let client = able(MODERN);
+        let result = client.request(method, params.clone())["result"].take();
+        assert_eq!(result["resultType"], "input_required");
+        let key = result["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        let mut retry = params.clone();
+        retry["requestState"] = result["requestState"].clone();
+        retry["inputResponses"] = json!({key: {"action": "accept", "content": {"answer": "aye"}}});
+        let result = client.request(method, retry)["result"].take();
+        assert_eq!(result["resultType"], "complete");
+        assert!(result.pointer(place).unwrap().as_str().unwrap().contains("\"aye\""), "{result}");
+        let error = Client::new(MODERN, json!({})).request(method, params.clone())["error"].take();
+        assert_eq!(error["code"], -32021);
+        assert_eq!(able("2025-11-25").request(method, params)["error"]["code"], code);
+    }
+}
+
+#[test]
+fn the_stubborn_tool_is_never_content() {
+    let client = able(MODERN);
+    let mut params = json!({"name": "stubborn"});
+    for _ in 0..20 {
+        let result = client.request("tools/call", params.clone())["result"].take();
+        assert_eq!(result["resultType"], "input_required");
+        let key = result["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        params["requestState"] = result["requestState"].clone();
+        params["inputResponses"] = json!({key: {"action": "accept", "content": {"answer": "no"}}});
+    }
+}
+
+#[test]
+fn a_state_is_good_for_one_retry_of_its_own_call() {
+    let begin = |client: &Client| {
+        let result = client.call("book_berth", json!({}))["result"].take();
+        result["requestState"].as_str().unwrap().to_owned()
+    };
+    let retry = |client: &Client, tool: &str, state: Value, answers: Value| {
+        let params = json!({"name": tool, "arguments": {}, "requestState": state, "inputResponses": answers});
+        client.request("tools/call", params)["error"]["code"].clone()
+    };
+    let client = able(MODERN);
+    let answers = || json!({"berth": {"action": "decline"}});
+    let state = begin(&client);
+    assert_eq!(retry(&client, "book_berth", json!(state), answers()), Value::Null);
+    assert_eq!(retry(&client, "book_berth", json!(state), answers()), -32602, "used before");
+    let changes: [fn(&str) -> String; 3] = [
+        |state| state.trim().to_owned(),
+        |state| state.replace("\\u0041", "A"),
+        |state| state.replace("e\u{301}", "é"),
+    ];
+    for change in changes {
+        let changed = change(&begin(&client));
+        assert_eq!(retry(&client, "book_berth", json!(changed), answers()), -32602);
+    }
+    assert_eq!(retry(&client, "many_questions", json!(begin(&client)), answers()), -32602, "another call");
+    assert_eq!(retry(&client, "book_berth", json!(begin(&client)), json!({"other": {}})), -32602, "never asked");
+    let params = json!({"name": "environment", "requestState": begin(&client)});
+    assert_eq!(client.request("tools/call", params)["error"]["code"], -32602, "a call that asks nothing");
+    let params = json!({"name": "book_berth", "inputResponses": answers()});
+    assert_eq!(client.request("tools/call", params)["error"]["code"], -32602, "no state");
+}
+
+#[test]
+fn errors_of_the_client_are_told_and_strange_responses_ignored() {
+    let client = able("2025-11-25");
+    let id = client.start_call("show_roots", json!({}));
+    let asked = client.receive();
+    client.respond(&json!({"id": "question-999"}), json!({}));
+    client.respond(&json!({"id": 7}), json!({}));
+    client.harness.assert_silent();
+    let error = json!({"code": -1, "message": "not today"});
+    client.harness.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}));
+    let reply = client.receive();
+    assert_eq!((&reply["id"], &reply["result"]["isError"]), (&json!(id), &json!(true)));
+    assert!(reply["result"]["content"][0]["text"].as_str().unwrap().contains("not today"), "{reply}");
+    client.respond(&asked, json!({"roots": []}));
+    client.harness.assert_silent();
+}
+
+#[test]
+fn a_call_that_waits_for_an_answer_is_let_go() {
+    for by_closing in [false, true] {
+        let client = able("2025-11-25");
+        let idle = Arc::strong_count(&client.harness.out);
+        let id = client.start_call("book_berth", json!({}));
+        let asked = client.receive();
+        if by_closing {
+            client.harness.server.close();
+        } else {
+            client.notify("notifications/cancelled", json!({"requestId": id}));
+        }
+        let withdrawn = client.receive();
+        assert_eq!(withdrawn["method"], "notifications/cancelled");
+        assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
+        // The thread gives back its shares of the outbox as it ends.
+        let begun = Instant::now();
+        while Arc::strong_count(&client.harness.out) != idle {
+            assert!(begun.elapsed() < Duration::from_secs(5), "the call goes on");
+            std::thread::yield_now();
+        }
+        client.harness.assert_silent();
+    }
+}

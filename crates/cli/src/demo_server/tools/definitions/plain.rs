@@ -1,0 +1,139 @@
+//! The tools that need nothing of the client.
+
+use serde_json::{Value, json};
+
+use super::{harmless, schema};
+
+pub fn plain_tools() -> Vec<Value> {
+    let mut tools = Vec::from(simple_tools());
+    tools.extend(media_tools());
+    tools.extend(process_tools());
+    tools
+}
+
+fn simple_tools() -> [Value; 5] {
+    [
+        json!({
+            "name": "echo",
+            "title": "Echo",
+            "description": "Repeats a text.",
+            "inputSchema": schema(
+                &json!({"text": {"type": "string", "description": "What to repeat"}}),
+                &["text"],
+            ),
+            "annotations": harmless(),
+        }),
+        json!({
+            "name": "add",
+            "title": "Add",
+            "description": "Adds two numbers.",
+            "inputSchema": schema(
+                &json!({
+                    "a": {"type": "number", "description": "The first number"},
+                    "b": {"type": "number", "description": "The second number"},
+                }),
+                &["a", "b"],
+            ),
+            "outputSchema": schema(&json!({"sum": {"type": "number"}}), &["sum"]),
+            "annotations": harmless(),
+        }),
+        json!({
+            "name": "fail",
+            "title": "Fail",
+            "description": "Always reports an error, to show how errors look.",
+            "inputSchema": schema(&json!({}), &[]),
+            "annotations": harmless(),
+        }),
+        json!({
+            "name": "slow",
+            "title": "Wait",
+            "description": "Waits for a while, reporting progress. Can be cancelled.",
+            "inputSchema": schema(
+                &json!({
+                    "seconds": {
+                        "type": "number", "minimum": 0, "maximum": 3600, "default": 5,
+                        "description": "How long to wait",
+                    },
+                    "steps": {
+                        "type": "integer", "minimum": 1, "maximum": 1000, "default": 5,
+                        "description": "How many times to report progress on the way",
+                    },
+                }),
+                &[],
+            ),
+            "annotations": harmless(),
+        }),
+        json!({
+            "name": "json_response",
+            "title": "Structured answer",
+            "description": "Answers with structured content: whatever arguments it was given.",
+            "inputSchema": {
+                "type": "object",
+                "description": "Anything at all",
+                "additionalProperties": true,
+            },
+            "outputSchema": schema(
+                &json!({
+                    "received": {"type": "object", "description": "The arguments of the call"},
+                    "count": {"type": "integer", "description": "How many there were"},
+                }),
+                &["received", "count"],
+            ),
+            "annotations": harmless(),
+        }),
+    ]
+}
+
+fn media_tools() -> [Value; 2] {
+    [
+        json!({
+            "name": "picture",
+            "title": "Picture",
+            "description": "Answers with a small PNG image of an anchor.",
+            "inputSchema": schema(&json!({}), &[]),
+            "annotations": harmless(),
+        }),
+        json!({
+            "name": "mixed",
+            "title": "Mixed content",
+            "description": "Answers with one block of every kind: text, image, audio, \
+                            a resource link and an embedded resource.",
+            "inputSchema": schema(&json!({}), &[]),
+            "annotations": harmless(),
+        }),
+    ]
+}
+
+fn process_tools() -> [Value; 2] {
+    [
+        json!({
+            "name": "environment",
+            "title": "Environment",
+            "description": "Lists the names, never the values, of the environment variables \
+                            that this server was started with.",
+            "inputSchema": schema(&json!({}), &[]),
+            "annotations": harmless(),
+        }),
+        json!({
+            "name": "crash",
+            "title": "Crash",
+            "description": "Ends this server's process without an answer, to show what happens \
+                            then.",
+            "inputSchema": schema(
+                &json!({
+                    "exit_code": {
+                        "type": "integer", "minimum": 0, "maximum": 255, "default": 3,
+                        "description": "The exit code of the process",
+                    },
+                }),
+                &[],
+            ),
+            "annotations": {
+                "readOnlyHint": false,
+                "destructiveHint": true,
+                "idempotentHint": false,
+                "openWorldHint": false,
+            },
+        }),
+    ]
+}

@@ -1,0 +1,42 @@
+//! The tools that take their time and may become tasks.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::questions::{Need, Question};
+use super::talk::{Stop, Talk, Wait};
+use super::tools::{plain, structured};
+
+/// `unload_ship`: one container after the other, once somebody has signed, if that is wanted.
+pub fn unload_ship(given: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
+    let number = |name: &str, default: f64| given.get(name).and_then(Value::as_f64).unwrap_or(default);
+    let (containers, interval_ms) = (number("containers", 3.0) as u32, number("interval_ms", 200.0));
+    // First, since a call in rounds begins anew in each of them.
+    let signature = match given.get("ask") {
+        Some(Value::Bool(true)) => talk.ask_one(signature())?,
+        _ => json!({"action": "accept", "content": {"name": "nobody"}}),
+    };
+    if signature["action"] != "accept" {
+        return Err(Stop::Failed("Nobody signed, so the ship stays as it is.".to_owned()));
+    }
+    let duration = Duration::from_secs_f64(interval_ms / 1000.0 * f64::from(containers));
+    talk.wait(Wait { duration, steps: containers })?;
+    let text = format!("Unloaded {containers} containers, signed for by {}.", signature["content"]["name"]);
+    Ok(structured(&json!({"unloaded": containers}), text, talk.revision()))
+}
+
+fn signature() -> Question {
+    let fields = json!({"name": {"type": "string", "title": "Name", "minLength": 1}});
+    let params = json!({
+        "message": "Who signs for the cargo?",
+        "requestedSchema": {"type": "object", "properties": fields, "required": ["name"]},
+    });
+    Question { key: "signature".to_owned(), need: Need::Form, params: Some(params) }
+}
+
+/// `survey_hull`: a short look from three sides.
+pub fn survey_hull(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
+    talk.wait(Wait { duration: Duration::from_millis(150), steps: 3 })?;
+    Ok(plain("The hull is sound."))
+}
