@@ -20,6 +20,8 @@ mod failure;
 mod log;
 mod nearest;
 mod panic;
+#[allow(dead_code, unused_imports, reason = "no command asks yet")]
+mod question;
 mod servers;
 mod session;
 mod signals;

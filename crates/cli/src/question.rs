@@ -1,0 +1,164 @@
+//! Questions that servers put to a person, asked at the terminal line by line.
+//!
+//! Prompts go to stderr and answers come from stdin as whole lines, with nothing redrawn: it reads the same over a
+//! pseudo-terminal, on a dumb terminal and to a screen reader. What is said to which line is decided by [`FormTalk`]
+//! and [`LinkTalk`], which know no terminal. `:decline` says no; `:cancel` and the end of the input (Ctrl-D) dismiss
+//! the question without an answer; Ctrl-C is the command's, which drops the question.
+
+mod form;
+mod given;
+mod link;
+mod opener;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod typed;
+
+use tokio::sync::Mutex;
+use wharf_spec::Untrusted;
+use wharf_wire::{ElicitAnswer, Elicitation, FormRequest, UrlRequest};
+
+use crate::console::Console;
+use crate::failure::gutter;
+use crate::style::{NAME, paint};
+use crate::table::wrap;
+use form::FormTalk;
+use link::{Link, LinkTalk};
+
+pub use given::from_answers;
+pub use opener::Opener;
+
+/// Who asks, and how it is put.
+pub struct Asking<'a> {
+    pub console: &'a Console,
+    /// The server's name here.
+    pub server: &'a str,
+    pub opener: &'a Opener,
+    /// Lets a form ask for passwords and the like.
+    pub allow_secrets: bool,
+}
+
+/// What came from the terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// A line, without its end.
+    Line(String),
+    /// A line that is not UTF-8.
+    Garbled,
+    /// The input is over.
+    End,
+}
+
+/// What a talk does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// Says something and waits for a line.
+    Ask {
+        say: String,
+        prompt: String,
+    },
+    Done(ElicitAnswer),
+}
+
+/// A conversation about one question, free of any terminal.
+pub trait Talk {
+    fn begin(&self) -> Turn;
+    fn hear(&mut self, heard: Heard) -> Turn;
+}
+
+/// There is one terminal, and one question on it at a time.
+static TERMINAL: Mutex<()> = Mutex::const_new(());
+
+/// The most lines and characters of a server's message that are shown, and how wide it is set.
+const MESSAGE_LINES: usize = 40;
+const MESSAGE_WIDTH: usize = 76;
+const MESSAGE_SHOWN: usize = 8_000;
+
+/// Puts a question to the person at the terminal. Where there is none, and for what nobody should be asked, the answer
+/// is a no at once, with a word on stderr.
+///
+/// Dropped, it abandons the question: nothing typed afterwards is read.
+pub async fn ask(asking: &Asking<'_>, request: &Elicitation) -> ElicitAnswer {
+    let name = Untrusted::new(asking.server).to_string();
+    match request {
+        Elicitation::Form(form) => ask_form(asking, &name, form).await,
+        Elicitation::Url(request) => ask_link(asking, &name, request).await,
+    }
+}
+
+async fn ask_form(asking: &Asking<'_>, name: &str, form: &FormRequest) -> ElicitAnswer {
+    if let Some(field) = form.secret_field().filter(|_| !asking.allow_secrets) {
+        let field = Untrusted::new(field.display_name()).shortened(80).to_string();
+        asking.console.warn(format_args!(
+            "{name} asks for `{field}`, which looks like a secret; a form is no place for one, so the answer is no"
+        ));
+        return ElicitAnswer::Decline;
+    }
+    if !terminal::is_there() {
+        let how = "run it in a terminal, or answer beforehand with --answer name=value";
+        return unheard(asking, name, &form.message, how);
+    }
+    converse(asking.console, &mut FormTalk::new(name, form)).await
+}
+
+async fn ask_link(asking: &Asking<'_>, name: &str, request: &UrlRequest) -> ElicitAnswer {
+    let link = match Link::read(&request.url) {
+        Ok(link) => link,
+        Err(reason) => {
+            let url = Untrusted::new(request.url.as_str());
+            let url = url.shortened(400);
+            asking.console.warn(format_args!("{name} asks to open `{url}`, which is refused: {reason}"));
+            return ElicitAnswer::Decline;
+        }
+    };
+    if !terminal::is_there() {
+        return unheard(asking, name, &request.message, "run it in a terminal to look at the address it wants opened");
+    }
+    let answer = converse(asking.console, &mut LinkTalk::new(name, &request.message, &link)).await;
+    if let ElicitAnswer::Accept(_) = answer {
+        open(asking, &link);
+    }
+    answer
+}
+
+/// Opens what was agreed to. A browser that does not start leaves the person with the address, which is shown.
+fn open(asking: &Asking<'_>, link: &Link) {
+    match asking.opener.open(link.url()) {
+        Ok(()) => asking.console.say("Opened in the browser."),
+        Err(error) => asking.console.warn(format_args!("no browser could be started ({error}); open it yourself")),
+    }
+}
+
+fn unheard(asking: &Asking<'_>, name: &str, message: &str, how: &str) -> ElicitAnswer {
+    let message = Untrusted::new(message);
+    let message = message.shortened(200);
+    asking.console.warn(format_args!("{name} asks: {message}\n  Nobody is there to answer, so it is told no; {how}."));
+    ElicitAnswer::Decline
+}
+
+/// Carries a talk to its end. The terminal is one question's at a time, and what was typed before a question was on
+/// it answers nothing.
+async fn converse(console: &Console, talk: &mut dyn Talk) -> ElicitAnswer {
+    let _terminal = TERMINAL.lock().await;
+    terminal::forget_typed();
+    let mut turn = talk.begin();
+    loop {
+        match turn {
+            Turn::Done(answer) => return answer,
+            Turn::Ask { say, prompt } => {
+                console.say(say);
+                turn = talk.hear(terminal::hear(console, &prompt).await);
+            }
+        }
+    }
+}
+
+/// The head of every question: who asks, and its words set apart from ours.
+fn opening(name: &str, wants: &str, message: &str) -> String {
+    let end = message.char_indices().nth(MESSAGE_SHOWN).map_or(message.len(), |(at, _)| at);
+    let lines: Vec<String> = wrap(&message[..end], Some(MESSAGE_WIDTH)).lines().map(gutter).collect();
+    let cut = lines.len() > MESSAGE_LINES || end < message.len();
+    let shown = lines[..lines.len().min(MESSAGE_LINES)].join("\n");
+    let more = if cut { "\n  (the message goes on; the rest is not shown)" } else { "" };
+    format!("\n{} {wants}\n{shown}{more}", paint(NAME, name))
+}

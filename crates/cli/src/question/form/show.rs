@@ -1,0 +1,123 @@
+//! How a form looks: every field with what it takes, and the review before sending.
+
+use std::fmt::Write as _;
+
+use wharf_spec::Untrusted;
+use wharf_wire::{Choice, Field, FieldKind, Number, Raw};
+
+use crate::failure::gutter;
+use crate::question::typed::has_numbers;
+use crate::style::{HEADING, QUIET, paint};
+
+/// The most of a name, an option or a value that is shown on a line.
+const NAME_SHOWN: usize = 80;
+const VALUE_SHOWN: usize = 1_000;
+/// The most lines of a description that are shown.
+const DESCRIPTION_LINES: usize = 10;
+
+/// A field with its place in the form, without the prompt.
+pub fn question(field: &Field, number: usize, of: usize) -> String {
+    let mut text = format!("\n{number} of {of}: {}", paint(HEADING, label(field)));
+    for line in field.description.as_deref().unwrap_or_default().lines().take(DESCRIPTION_LINES) {
+        let _ = write!(text, "\n{}", gutter(line));
+    }
+    let need = if field.required { "needed" } else { "optional" };
+    let _ = write!(text, "\n  {}", paint(QUIET, format_args!("{}, {need}", wanted(&field.kind))));
+    if let FieldKind::Choice { options } | FieldKind::Choices { options, .. } = &field.kind {
+        let numbered = has_numbers(options);
+        for (at, option) in options.iter().enumerate() {
+            let mark = if numbered { format!("{}.", at + 1) } else { "-".to_owned() };
+            let _ = write!(text, "\n    {mark} {}", shown_choice(option));
+        }
+    }
+    text
+}
+
+/// The title and, where it differs, the name.
+fn label(field: &Field) -> String {
+    let title = Untrusted::new(field.display_name()).shortened(NAME_SHOWN).to_string();
+    if field.display_name() == field.name {
+        return title;
+    }
+    format!("{title} ({})", Untrusted::new(field.name.as_str()).shortened(NAME_SHOWN))
+}
+
+fn wanted(kind: &FieldKind) -> String {
+    match kind {
+        FieldKind::Text { min_length, max_length, format } => {
+            let what = match format {
+                Some(format) => Untrusted::new(format.to_string()).shortened(NAME_SHOWN).to_string(),
+                None => "a text".to_owned(),
+            };
+            format!("{what}{}", bounds(*min_length, *max_length, " characters"))
+        }
+        FieldKind::Number { minimum, maximum } => format!("a number{}", range(minimum.as_ref(), maximum.as_ref())),
+        FieldKind::Integer { minimum, maximum } => {
+            format!("a whole number{}", range(minimum.as_ref(), maximum.as_ref()))
+        }
+        FieldKind::Boolean => "yes or no".to_owned(),
+        FieldKind::Choice { options } if has_numbers(options) => "one of these, by its number or value".to_owned(),
+        FieldKind::Choice { .. } => "one of these, by its value".to_owned(),
+        FieldKind::Choices { options, min, max } => {
+            let by = if has_numbers(options) { "numbers or values" } else { "values" };
+            format!("any of these, by {by} with commas between{}", bounds(*min, *max, " of them"))
+        }
+    }
+}
+
+fn range(minimum: Option<&Number>, maximum: Option<&Number>) -> String {
+    bounds(minimum, maximum, "")
+}
+
+fn bounds<T: std::fmt::Display>(least: Option<T>, most: Option<T>, unit: &str) -> String {
+    match (least, most) {
+        (Some(least), Some(most)) => format!(", from {least} to {most}{unit}"),
+        (Some(least), None) => format!(", at least {least}{unit}"),
+        (None, Some(most)) => format!(", at most {most}{unit}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn shown_choice(option: &Choice) -> String {
+    let value = Untrusted::new(option.value.as_str()).shortened(NAME_SHOWN).to_string();
+    match option.title.as_deref().filter(|title| *title != option.value) {
+        Some(title) => format!("{value} ({})", Untrusted::new(title).shortened(NAME_SHOWN)),
+        None => value,
+    }
+}
+
+/// A value as people read it, on one line.
+pub fn shown_value(field: &Field, value: &Raw) -> String {
+    let text = match &field.kind {
+        FieldKind::Boolean if value.get().trim() == "true" => "yes".to_owned(),
+        FieldKind::Boolean => "no".to_owned(),
+        FieldKind::Text { .. } | FieldKind::Choice { .. } => {
+            serde_json::from_slice(value.as_bytes()).unwrap_or_else(|_| value.get().to_owned())
+        }
+        FieldKind::Choices { .. } => {
+            let values: Vec<String> = serde_json::from_slice(value.as_bytes()).unwrap_or_default();
+            values.join(", ")
+        }
+        FieldKind::Number { .. } | FieldKind::Integer { .. } => value.get().to_owned(),
+    };
+    match text.as_str() {
+        "" => "empty".to_owned(),
+        text => Untrusted::new(text).shortened(VALUE_SHOWN).to_string(),
+    }
+}
+
+/// Everything that would be sent.
+pub fn review(server: &str, fields: &[Field], values: &[Option<Raw>]) -> String {
+    let mut text = match fields {
+        [] => format!("\n{server} wants no values, only a yes."),
+        _ => format!("\nThis would be sent to {server}:"),
+    };
+    for (at, (field, value)) in fields.iter().zip(values).enumerate() {
+        let value = match value {
+            Some(value) => shown_value(field, value),
+            None => paint(QUIET, "left out").to_string(),
+        };
+        let _ = write!(text, "\n  {}. {}: {value}", at + 1, label(field));
+    }
+    text
+}

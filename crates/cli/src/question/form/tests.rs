@@ -1,0 +1,191 @@
+use super::*;
+use wharf_wire::{Bounds, View as _};
+
+const FORM: &str = r#"{"message":"Who are\nyou?\u001b[2J","requestedSchema":{"properties":{
+    "name":{"type":"string","title":"Your name","description":"As on\nyour badge","minLength":1,"maxLength":9},
+    "n":{"type":"integer","minimum":1,"maximum":20,"default":7},
+    "c":{"oneOf":[{"const":"r","title":"Red"},{"const":"g"}],"default":"g"},
+    "many":{"type":"array","items":{"enum":["x","y","z"]},"maxItems":2},
+    "ok":{"type":"boolean"}},"required":["name","n"]}}"#;
+
+fn form(text: &str) -> FormRequest {
+    FormRequest::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default()).unwrap()
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+/// Types lines one after the other; gives the last turn, and everything said on the way.
+fn talk(text: &str, lines: &[&str]) -> (Turn, String) {
+    let form = form(text);
+    let mut talk = FormTalk::new("demo", &form);
+    let mut turn = talk.begin();
+    let mut shown = String::new();
+    for line in lines {
+        let Turn::Ask { say, prompt } = &turn else { panic!("nobody waits for {line}") };
+        shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
+        turn = talk.hear(Heard::Line((*line).to_owned()));
+    }
+    if let Turn::Ask { say, prompt } = &turn {
+        shown.push_str(&format!("{}\n{prompt}", plain(say)));
+    }
+    (turn, shown)
+}
+
+#[track_caller]
+fn check(lines: &[&str], expected: &str) {
+    let (turn, shown) = talk(FORM, lines);
+    let Turn::Done(answer) = turn else { panic!("not done: {shown}") };
+    assert_eq!(answer.to_raw().get(), expected, "{shown}");
+}
+
+/// The words after the last line.
+#[track_caller]
+fn check_words(lines: &[&str], expected: &str) {
+    let (turn, shown) = talk(FORM, lines);
+    let Turn::Ask { say, prompt } = turn else { panic!("done: {shown}") };
+    assert_eq!(format!("{}\n{prompt}", plain(&say)), expected);
+}
+
+#[test]
+fn a_whole_talk_reads_well() {
+    let (_, shown) = talk(FORM, &["Ada", "", "1", "1,3", "y"]);
+    assert_eq!(
+        shown,
+        "\ndemo asks you:
+  │ Who are
+  │ you?\\u{1b}[2J
+Enter takes what stands in [brackets]; :skip leaves a field out, :decline says no, :cancel stops.
+
+1 of 5: Your name (name)
+  │ As on
+  │ your badge
+  a text, from 1 to 9 characters, needed
+Your name: Ada
+
+2 of 5: n
+  a whole number, from 1 to 20, needed
+n [7]: \n
+3 of 5: c
+  one of these, by its number or value, optional
+    1. r (Red)
+    2. g
+c [g]: 1
+
+4 of 5: many
+  any of these, by numbers or values with commas between, at most 2 of them, optional
+    1. x
+    2. y
+    3. z
+many [leave out]: 1,3
+
+5 of 5: ok
+  yes or no, optional
+ok [leave out]: y
+
+This would be sent to demo:
+  1. Your name (name): Ada
+  2. n: 7
+  3. c: r
+  4. many: x, z
+  5. ok: yes
+Send? [Y]es / [e]dit / [d]ecline / [c]ancel: "
+    );
+}
+
+#[test]
+fn lines_become_content() {
+    check(&["Ada", "", "", "", "", ""], r#"{"action":"accept","content":{"name":"Ada","n":7,"c":"g"}}"#);
+    check(
+        &["Ada", "20", "red", ":empty", "n", "yes"],
+        r#"{"action":"accept","content":{"name":"Ada","n":20,"c":"r","many":[],"ok":false}}"#,
+    );
+    check(&["::-)", "", "", "", ":skip", "y"], r#"{"action":"accept","content":{"name":":-)","n":7,"c":"g"}}"#);
+}
+
+#[test]
+fn no_is_a_word_away_everywhere() {
+    check(&[":decline"], r#"{"action":"decline"}"#);
+    check(&["Ada", "1", ":cancel"], r#"{"action":"cancel"}"#);
+    for (line, action) in [("d", "decline"), ("No", "decline"), (":decline", "decline"), ("c", "cancel")] {
+        check(&["Ada", "", "", "", "", line], &format!(r#"{{"action":"{action}"}}"#));
+    }
+    let form = form(FORM);
+    assert_eq!(FormTalk::new("demo", &form).hear(Heard::End), Turn::Done(ElicitAnswer::Cancel));
+}
+
+#[test]
+fn a_bad_value_says_why_and_asks_again() {
+    check_words(&[""], "  it is needed; :decline or :cancel answers without it\nYour name: ");
+    check_words(&["0123456789"], "  must have at most 9 characters\nYour name: ");
+    check_words(&["Ada", "21"], "  must be at most 20\nn [7]: ");
+    check_words(&["Ada", "many"], "  must be a whole number\nn [7]: ");
+    check_words(&["Ada", "1", "bl\u{1b}ue"], "  `bl\\u{1b}ue` is not among the options\nc [g]: ");
+    check_words(&["Ada", ":skip"], "  it is needed; :decline or :cancel answers without it\nn [7]: ");
+    check_words(&["Ada", "1", ":skip"], "  left out, it would be sent with the value the server gave it\nc [g]: ");
+    check_words(&[":empty"], "  must not be empty\nYour name: ");
+    let orders =
+        "  the orders are :skip, :empty, :decline and :cancel; a text with a colon begins with two\nYour name: ";
+    check_words(&[":quit"], orders);
+    check(&["", "Ada", "x", "2", "", "", "", "y"], r#"{"action":"accept","content":{"name":"Ada","n":2,"c":"g"}}"#);
+    let form = form(FORM);
+    let Turn::Ask { say, .. } = FormTalk::new("demo", &form).hear(Heard::Garbled) else { panic!("done") };
+    assert_eq!(say, "  that was not UTF-8; type it again");
+}
+
+#[test]
+fn what_was_said_can_be_changed() {
+    let filled = ["Ada", "", "", "1", "y"];
+    let with = |more: &[&'static str]| [&filled[..], more].concat();
+    check(
+        &with(&["e 2", "9", ""]),
+        r#"{"action":"accept","content":{"name":"Ada","n":9,"c":"g","many":["x"],"ok":true}}"#,
+    );
+    check(
+        &with(&["e many", ":skip", "edit Your name", "Bob", "y"]),
+        r#"{"action":"accept","content":{"name":"Bob","n":7,"c":"g","ok":true}}"#,
+    );
+    check(
+        &with(&["e", "", "3", "", "", ":skip", "y"]),
+        r#"{"action":"accept","content":{"name":"Ada","n":3,"c":"g","many":["x"]}}"#,
+    );
+    for line in ["e 6", "e 0", "e nobody"] {
+        let again =
+            "  there is no such field; give its number, as in `e 2`\nSend? [Y]es / [e]dit / [d]ecline / [c]ancel: ";
+        check_words(&with(&[line]), again);
+    }
+    let again =
+        "  answer y, e, d or c; `e 2` edits only the second field\nSend? [Y]es / [e]dit / [d]ecline / [c]ancel: ";
+    check_words(&with(&["maybe"]), again);
+}
+
+#[test]
+fn a_form_without_fields_is_a_plain_question() {
+    let (turn, shown) = talk(r#"{"message":"Go on?","requestedSchema":{"properties":{}}}"#, &["y"]);
+    assert_eq!(turn, Turn::Done(ElicitAnswer::Accept(Some(Raw::empty_object()))));
+    assert!(shown.contains("demo wants no values, only a yes."), "{shown}");
+}
+
+#[test]
+fn values_that_look_like_numbers_go_by_value_alone() {
+    let text = r#"{"message":"m","requestedSchema":{"properties":{"size":{"enum":["2","1"]}}}}"#;
+    let (turn, shown) = talk(text, &["1", ""]);
+    let Turn::Done(answer) = turn else { panic!("{shown}") };
+    assert_eq!(answer.to_raw().get(), r#"{"action":"accept","content":{"size":"1"}}"#);
+    assert!(shown.contains("one of these, by its value, optional\n    - 2\n    - 1\n"), "{shown}");
+}
+
+#[test]
+fn a_server_cannot_write_outside_its_gutter() {
+    let long = "x".repeat(20_000);
+    let message = format!("a\\nSend? [Y]es\\r\\nb{}{long}", "\\n".repeat(60));
+    let text = format!(
+        r#"{{"message":"{message}","requestedSchema":{{"properties":{{"a\nb\u202e":{{"type":"string","title":"t\n\u001b]0;x","default":"d\n{long}"}}}}}}}}"#
+    );
+    let (_, shown) = talk(&text, &[""]);
+    assert!(!shown.contains(|letter: char| letter.is_control() && letter != '\n'), "{shown}");
+    assert!(shown.contains("  │ Send? [Y]es\n") && shown.contains("the rest is not shown"), "{shown}");
+    assert!(shown.contains("1 of 1: t\\n\\u{1b}]0;x (a\\nb\\u{202e})\n"), "{shown}");
+    assert!(shown.len() < 5_000, "{}", shown.len());
+}

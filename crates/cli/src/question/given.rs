@@ -1,0 +1,123 @@
+//! Answers given beforehand, on the command line.
+
+use std::path::Path;
+
+use wharf_wire::{Bounds, ElicitAnswer, Elicitation, FormRequest, Raw, members};
+
+use super::typed;
+use crate::call_arguments::{Given, Value, read_words};
+use crate::failure::Failure;
+use crate::nearest::suggestion;
+
+/// Answers a question from the values of `--answer`, asking nobody: `name=value`, `name:=JSON`, a whole JSON object,
+/// or `decline` or `cancel`. What comes later goes before what came earlier, and fields that are left out take the
+/// server's defaults.
+///
+/// No answer opens an address; only a person who sees it can agree to that. A field that looks like a secret is
+/// filled: whoever wrote its name on the command line meant it.
+pub fn from_answers(request: &Elicitation, answers: &[String], cwd: &Path) -> Result<ElicitAnswer, Failure> {
+    match (answers, request) {
+        ([word], _) if word == "decline" => Ok(ElicitAnswer::Decline),
+        ([word], _) if word == "cancel" => Ok(ElicitAnswer::Cancel),
+        (_, Elicitation::Form(form)) => fill(form, answers, cwd).map(|content| ElicitAnswer::Accept(Some(content))),
+        (_, Elicitation::Url(_)) => Err(Failure::usage("the server asks to open an address, which --answer cannot do")
+            .hint("run it in a terminal, or say --answer decline")),
+    }
+}
+
+fn fill(form: &FormRequest, answers: &[String], cwd: &Path) -> Result<Raw, Failure> {
+    let mut values: Vec<(String, Raw)> = Vec::new();
+    for answer in answers {
+        for Given { name, value } in read(answer, cwd)? {
+            let value = typed_value(form, &name, value)?;
+            values.retain(|(other, _)| *other != name);
+            values.push((name, value));
+        }
+    }
+    let member = |(name, value): &(String, Raw)| format!("{}:{}", serde_json::Value::from(name.as_str()), value.get());
+    let content = format!("{{{}}}", values.iter().map(member).collect::<Vec<_>>().join(","));
+    form.complete(&Raw::parse(content).map_err(Failure::other)?).map_err(|problems| {
+        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::usage(format_args!("the answer does not fit what the server asks: {}", told.join("; ")))
+            .hint("give each field with --answer name=value, or run it in a terminal to be asked")
+    })
+}
+
+fn read(answer: &str, cwd: &Path) -> Result<Vec<Given>, Failure> {
+    if !answer.trim_start().starts_with('{') {
+        return read_words(&[answer.to_owned()], cwd);
+    }
+    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format_args!("--answer is not a JSON object: {error}"));
+    let object = Raw::parse(answer.trim().to_owned()).map_err(|error| wrong(&error))?;
+    let members = members(&object, &Bounds::default()).map_err(|error| wrong(&error))?;
+    Ok(members.into_iter().map(|(name, value)| Given { name: name.into_owned(), value: Value::Json(value) }).collect())
+}
+
+fn typed_value(form: &FormRequest, name: &str, value: Value) -> Result<Raw, Failure> {
+    let Some(field) = form.field(name) else {
+        let names = form.fields.iter().map(|field| field.name.as_str());
+        return Err(Failure::usage(format_args!("the server asks for no `{name}`")).hint(suggestion(name, names)));
+    };
+    match value {
+        Value::Json(value) => Ok(value),
+        Value::Text(text) => {
+            typed::read(field, &text).map_err(|reason| Failure::usage(format_args!("the answer `{name}` {reason}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_wire::View as _;
+
+    const FORM: &str = r#"{"message":"m","requestedSchema":{"properties":{"name":{"type":"string"},
+        "n":{"type":"integer","default":12345678901234567890123},"c":{"enum":["red","blue"]},"b":{"type":"boolean"},
+        "many":{"type":"array","items":{"enum":["x","y"]}}},"required":["name"]}}"#;
+    const LINK: &str = r#"{"mode":"url","message":"m","url":"https://a.example/"}"#;
+
+    #[track_caller]
+    fn check(request: &str, answers: &[&str], expected: Result<&str, &str>) {
+        let request = Elicitation::view(Raw::parse(request.to_owned()).unwrap(), &Bounds::default()).unwrap();
+        let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
+        let answer = from_answers(&request, &answers, Path::new("/"));
+        let answer = answer.map(|answer| answer.to_raw().get().to_owned()).map_err(|failure| failure.error.message);
+        assert_eq!(answer.as_deref().map_err(String::as_str), expected);
+    }
+
+    #[test]
+    fn answers_become_content() {
+        check(
+            FORM,
+            &["many=y,x", "b=yes", "name=Ada", "c=blue"],
+            Ok(
+                r#"{"action":"accept","content":{"name":"Ada","n":12345678901234567890123,"c":"blue","b":true,"many":["y","x"]}}"#,
+            ),
+        );
+        check(
+            FORM,
+            &[r#" {"name":"Ada", "n":1}"#, "n=2", "name:=\"Bob\""],
+            Ok(r#"{"action":"accept","content":{"name":"Bob","n":2}}"#),
+        );
+        for request in [FORM, LINK] {
+            check(request, &["decline"], Ok(r#"{"action":"decline"}"#));
+            check(request, &["cancel"], Ok(r#"{"action":"cancel"}"#));
+        }
+    }
+
+    #[test]
+    fn answers_that_do_not_fit_are_named() {
+        check(FORM, &[], Err("the answer does not fit what the server asks: `name` is needed"));
+        check(FORM, &["name=a", "n=x"], Err("the answer `n` must be a whole number"));
+        check(FORM, &["nam=a"], Err("the server asks for no `nam`"));
+        check(FORM, &["name:=7"], Err("the answer does not fit what the server asks: `name` must be a text"));
+        check(FORM, &["yes"], Err("`yes` is no argument"));
+        check(
+            FORM,
+            &["{"],
+            Err("--answer is not a JSON object: not JSON: EOF while parsing an object at line 1 column 1"),
+        );
+        check(LINK, &["yes"], Err("the server asks to open an address, which --answer cannot do"));
+        check(LINK, &[], Err("the server asks to open an address, which --answer cannot do"));
+    }
+}

@@ -1,0 +1,221 @@
+//! An address a server wants opened: looked at the way a browser will, and never fetched.
+
+use std::net::IpAddr;
+
+use url::{Host, Url};
+use wharf_spec::Untrusted;
+use wharf_wire::ElicitAnswer;
+
+use super::{Heard, Talk, Turn, opening};
+use crate::style::{HEADING, WARNING, paint};
+
+/// A longer address cannot be read by anybody.
+const LONGEST: usize = 4096;
+const PROMPT: &str = "Open it in a browser? [y/N/c]: ";
+
+/// An address that may be shown and, once agreed to, opened.
+#[derive(Debug)]
+pub struct Link {
+    /// As a browser would write it: plain ASCII, the host in its real form.
+    url: Url,
+    /// The host and the port.
+    host: String,
+    warnings: Vec<String>,
+}
+
+impl Link {
+    /// Parses an address, or says why nobody should be asked about it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        if text.len() > LONGEST {
+            return Err(format!("it is longer than {LONGEST} characters"));
+        }
+        if text.starts_with('-') {
+            return Err("it begins with a dash".to_owned());
+        }
+        if text.contains(char::is_whitespace) || Untrusted::new(text).to_string() != text {
+            return Err("it has characters that cannot be seen".to_owned());
+        }
+        let url = Url::parse(text).map_err(|error| error.to_string())?;
+        let host = url.host().ok_or("it names no host")?.to_owned();
+        match url.scheme() {
+            "https" => {}
+            "http" if is_loopback(&host) => {}
+            "http" => return Err("it is not encrypted; only https is opened, and http to this machine".to_owned()),
+            _ => return Err("only https is opened".to_owned()),
+        }
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let warnings = warnings(&url, &host, text);
+        Ok(Self { host: format!("{host}{port}"), url, warnings })
+    }
+
+    /// What is opened.
+    pub fn url(&self) -> &str {
+        self.url.as_str()
+    }
+}
+
+fn is_loopback(host: &Host) -> bool {
+    match host {
+        Host::Domain(name) => name == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => IpAddr::V6(*address).to_canonical().is_loopback(),
+    }
+}
+
+fn warnings(url: &Url, host: &Host, text: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !url.username().is_empty() || url.password().is_some() {
+        warnings.push(format!("what stands before the @ is not where it leads; it leads to {host}"));
+    }
+    if let Host::Domain(name) = host {
+        let (read, _) = idna::domain_to_unicode(name);
+        if read != *name || name.split('.').any(|label| label.starts_with("xn--")) {
+            let read = Untrusted::new(read);
+            warnings.push(format!("the host has letters that may look like others: `{read}` is really `{name}`"));
+        }
+    }
+    if !text.is_ascii() || text.contains('\\') {
+        warnings.push(format!("the server wrote it differently: {}", Untrusted::new(text)));
+    }
+    warnings
+}
+
+/// The talk about an address.
+pub struct LinkTalk<'a> {
+    /// The server's name, escaped.
+    server: &'a str,
+    message: &'a str,
+    link: &'a Link,
+}
+
+impl<'a> LinkTalk<'a> {
+    pub fn new(server: &'a str, message: &'a str, link: &'a Link) -> Self {
+        Self { server, message, link }
+    }
+}
+
+impl Talk for LinkTalk<'_> {
+    fn begin(&self) -> Turn {
+        let Link { url, host, warnings } = self.link;
+        let mut say = opening(self.server, "asks you to open an address in your browser:", self.message);
+        say.push_str(&format!("\n  address: {url}\n  host:    {}", paint(HEADING, host)));
+        for warning in warnings {
+            say.push_str(&format!("\n  {} {warning}", paint(WARNING, "warning:")));
+        }
+        Turn::Ask { say, prompt: PROMPT.to_owned() }
+    }
+
+    fn hear(&mut self, heard: Heard) -> Turn {
+        let line = match heard {
+            Heard::End => return Turn::Done(ElicitAnswer::Cancel),
+            Heard::Garbled => "?".to_owned(),
+            Heard::Line(line) => line.trim().to_lowercase(),
+        };
+        match line.as_str() {
+            "y" | "yes" => Turn::Done(ElicitAnswer::Accept(None)),
+            "" | "n" | "no" | "d" | ":decline" => Turn::Done(ElicitAnswer::Decline),
+            "c" | "cancel" | ":cancel" => Turn::Done(ElicitAnswer::Cancel),
+            _ => Turn::Ask {
+                say: "  Answer y to open it, n to decline, or c to cancel.".to_owned(),
+                prompt: PROMPT.to_owned(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let link = Link::read(text).unwrap();
+        let Turn::Ask { say, .. } = LinkTalk::new("demo", "sign in", &link).begin() else { panic!("no question") };
+        anstream::adapter::strip_str(&say).to_string()
+    }
+
+    #[test]
+    fn the_address_and_its_host_are_shown_in_full() {
+        assert_eq!(
+            shown("https://a.example/x?y=1#z"),
+            "\ndemo asks you to open an address in your browser:\n  │ sign in\n  address: https://a.example/x?y=1#z\n  host:    a.example"
+        );
+        assert!(shown("https://a.example:8443/").ends_with("host:    a.example:8443"));
+        for local in ["http://localhost:7/x", "http://127.0.0.1/", "http://[::1]:80/", "http://127.1/"] {
+            assert!(!shown(local).contains("warning"), "{local}");
+        }
+    }
+
+    #[test]
+    fn disguises_are_warned_of() {
+        for (text, host, warning) in [
+            ("https://\u{430}pple.com/", "xn--pple-43d.com", "`\u{430}pple.com` is really `xn--pple-43d.com`"),
+            ("https://xn--pple-43d.com/", "xn--pple-43d.com", "`\u{430}pple.com` is really `xn--pple-43d.com`"),
+            ("https://good.com@evil.com/", "evil.com", "before the @ is not where it leads; it leads to evil.com"),
+            ("https://good.com:x@evil.com/", "evil.com", "it leads to evil.com"),
+            ("https://evil.com\\@good.com/", "evil.com", "the server wrote it differently"),
+            ("https://good.com\u{2044}@evil.com/", "evil.com", "it leads to evil.com"),
+        ] {
+            let shown = shown(text);
+            assert!(shown.contains(&format!("\n  host:    {host}\n")) && shown.contains("\n  warning: "), "{shown}");
+            assert!(shown.contains(warning), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_should_open_is_refused() {
+        for text in [
+            "",
+            "-",
+            "--upload-pack=x",
+            "a.example",
+            "http://a.example/",
+            "http://localhost.example/",
+            "http://10.0.0.1/",
+            "javascript:alert(1)",
+            "file:///etc/passwd",
+            "data:text/html,x",
+            "ftp://a.example/",
+            "https://",
+            "https:///",
+            "https://a.example/\n",
+            "https://a b.example/",
+            "https://a.example/\u{1b}[2J",
+            "https://a.example/\u{202e}x",
+            "HTTP://a.example/",
+            "http://0.0.0.0/",
+            "vscode://x/y",
+            " https://a.example/",
+        ] {
+            assert!(Link::read(text).is_err(), "{text:?}");
+        }
+        assert!(Link::read(&format!("https://a.example/{}", "x".repeat(LONGEST))).is_err());
+    }
+
+    #[test]
+    fn what_is_opened_is_plain() {
+        for text in ["https://a.example/$(x)`y`\"z\"'<>", "https://a.example/\u{fc}?\u{fc}"] {
+            let link = Link::read(text).unwrap();
+            assert!(link.url().is_ascii() && !link.url().contains(['"', '<', '>', ' ', '\u{fc}']), "{}", link.url());
+        }
+    }
+
+    #[test]
+    fn only_a_yes_opens() {
+        let link = Link::read("https://a.example/").unwrap();
+        let mut talk = LinkTalk::new("demo", "m", &link);
+        for (line, answer) in [
+            ("y", ElicitAnswer::Accept(None)),
+            (" YES ", ElicitAnswer::Accept(None)),
+            ("", ElicitAnswer::Decline),
+            ("n", ElicitAnswer::Decline),
+            (":decline", ElicitAnswer::Decline),
+            ("c", ElicitAnswer::Cancel),
+        ] {
+            assert_eq!(talk.hear(Heard::Line(line.to_owned())), Turn::Done(answer), "{line}");
+        }
+        assert_eq!(talk.hear(Heard::End), Turn::Done(ElicitAnswer::Cancel));
+        for heard in [Heard::Garbled, Heard::Line("yy".to_owned()), Heard::Line("1".to_owned())] {
+            assert!(matches!(talk.hear(heard), Turn::Ask { .. }));
+        }
+    }
+}

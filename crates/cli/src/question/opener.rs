@@ -1,0 +1,92 @@
+//! Starting a browser: a program and its arguments, never a shell.
+
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use wharf_spec::Surroundings;
+
+/// What stands for the address in a command of `BROWSER`.
+const PLACE: &str = "%s";
+
+/// The programs that can open an address, the first that starts being the one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opener {
+    commands: Vec<Vec<String>>,
+}
+
+impl Opener {
+    /// The commands in `BROWSER`, with a colon between them, and the desktop's own opener.
+    pub fn of(surroundings: &Surroundings) -> Self {
+        let named = surroundings.var("BROWSER").and_then(|value| value.to_str()).unwrap_or_default();
+        let named = named.split(':').filter_map(shlex::split).filter(|words| !words.is_empty());
+        let desktop = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+        Self { commands: named.chain([vec![desktop.to_owned()]]).collect() }
+    }
+
+    /// Starts a browser and does not wait for it. Its output goes nowhere, and Ctrl-C here does not reach it.
+    pub fn open(&self, url: &str) -> io::Result<()> {
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for words in &self.commands {
+            let (program, arguments) = with_address(words, url);
+            let mut command = Command::new(program);
+            command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            match command.process_group(0).spawn() {
+                Ok(mut child) => {
+                    std::thread::spawn(move || child.wait());
+                    return Ok(());
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// A program and its arguments, the address in its place or at the end, and always within one argument.
+fn with_address<'a>(words: &'a [String], url: &str) -> (&'a str, Vec<String>) {
+    let (program, rest) = words.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
+    let mut arguments: Vec<String> = rest.iter().map(|word| word.replace(PLACE, url)).collect();
+    if !rest.iter().any(|word| word.contains(PLACE)) {
+        arguments.push(url.to_owned());
+    }
+    (program, arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opener(browser: Option<&str>) -> Opener {
+        let env = browser.map(|value| ("BROWSER".into(), value.into()));
+        Opener::of(&Surroundings { env: env.into_iter().collect(), cwd: "/".into() })
+    }
+
+    #[test]
+    fn the_address_is_one_argument_wherever_it_stands() {
+        let url = "https://a.example/$(x)?a=b&c='d'%s";
+        for (browser, expected) in [
+            (None, vec![vec!["xdg-open", url]]),
+            (Some(""), vec![vec!["xdg-open", url]]),
+            (Some("lynx"), vec![vec!["lynx", url], vec!["xdg-open", url]]),
+            (Some("a --new '%s' x:b"), vec![vec!["a", "--new", url, "x"], vec!["b", url], vec!["xdg-open", url]]),
+        ] {
+            let opener = opener(browser);
+            let lines: Vec<Vec<String>> = opener
+                .commands
+                .iter()
+                .map(|words| {
+                    let (program, arguments) = with_address(words, url);
+                    std::iter::once(program.to_owned()).chain(arguments).collect()
+                })
+                .collect();
+            assert_eq!(lines, expected, "{browser:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error() {
+        let opener = Opener { commands: vec![vec!["/no/such/program".to_owned()]] };
+        assert_eq!(opener.open("https://a.example/").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,161 @@
+//! The terminal a person sits at: prompts out on stderr, whole lines in from stdin.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use anstream::AutoStream;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::termios::{QueueSelector, tcflush};
+use tokio::sync::oneshot;
+
+use super::Heard;
+use crate::console::Console;
+
+/// The longest line that is taken in; a terminal hands over less.
+const LONGEST_LINE: usize = 64 * 1024;
+
+/// Whether somebody can be asked: they have to see the question and be able to type.
+pub fn is_there() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Throws away what was typed before anybody was asked.
+pub fn forget_typed() {
+    // A terminal that cannot forget is no reason not to ask.
+    let _ = tcflush(rustix::stdio::stdin(), QueueSelector::IFlush);
+}
+
+/// Shows a prompt and waits for a line, on a thread of its own. Dropped, it stops that thread and takes no input.
+pub async fn hear(console: &Console, prompt: &str) -> Heard {
+    console.clear();
+    let mut err = AutoStream::new(io::stderr(), console.manner.color);
+    let _ = write!(err, "{prompt}");
+    let _ = err.flush();
+    let mut line = Line { console, ended: false };
+    let heard = next_line(rustix::stdio::stdin()).await;
+    line.ended = matches!(heard, Heard::Line(_) | Heard::Garbled);
+    heard
+}
+
+/// The line the prompt stands on. A person who does not end it has it ended for them.
+struct Line<'a> {
+    console: &'a Console,
+    ended: bool,
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.console.say("");
+        }
+    }
+}
+
+async fn next_line(input: BorrowedFd<'static>) -> Heard {
+    let Ok((stopped, stop)) = pipe_with(PipeFlags::CLOEXEC) else { return Heard::End };
+    let _stop = Stop(stop);
+    let (line, heard) = oneshot::channel();
+    std::thread::spawn(move || {
+        if let Some(read) = read_line(input, &stopped) {
+            let _ = line.send(read);
+        }
+    });
+    heard.await.unwrap_or(Heard::End)
+}
+
+/// Stops a reader when dropped. A byte does it and not the closing: a process being started may hold a copy of the end.
+struct Stop(OwnedFd);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        // A reader that has its line has left already.
+        let _ = rustix::io::write(&self.0, b".");
+    }
+}
+
+/// Reads up to the end of a line, byte by byte: what follows it is somebody else's. `None` if stopped meanwhile.
+fn read_line(input: BorrowedFd<'_>, stopped: &OwnedFd) -> Option<Heard> {
+    let mut line = Vec::new();
+    loop {
+        if is_stopped(input, stopped.as_fd()) {
+            return None;
+        }
+        let mut byte = [0];
+        match rustix::io::read(input, &mut byte) {
+            Ok(1) if byte[0] == b'\n' || line.len() == LONGEST_LINE => {
+                return Some(String::from_utf8(line).map_or(Heard::Garbled, Heard::Line));
+            }
+            Ok(1) => line.push(byte[0]),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // A terminal that was hung up reads as an error.
+            Ok(_) | Err(_) => return Some(Heard::End),
+        }
+    }
+}
+
+/// Waits until there is something to read; says whether it is the wish to stop.
+fn is_stopped(input: BorrowedFd<'_>, stopped: BorrowedFd<'_>) -> bool {
+    loop {
+        // Looked at in this order: input that came after the wish to stop is never seen without it.
+        let mut waits = [PollFd::new(&input, PollFlags::IN), PollFd::new(&stopped, PollFlags::IN)];
+        match poll(&mut waits, None) {
+            Ok(_) => return !waits[1].revents().is_empty(),
+            Err(Errno::INTR) => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pipe::pipe;
+
+    #[test]
+    fn a_reader_that_is_stopped_takes_nothing() {
+        let (input, typing) = pipe().unwrap();
+        let (stopped, stop) = pipe().unwrap();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| read_line(input.as_fd(), &stopped));
+            drop(Stop(stop));
+            assert_eq!(reader.join().unwrap(), None);
+        });
+        rustix::io::write(&typing, b"kept\n").unwrap();
+        assert_eq!(read_line(input.as_fd(), &stopped), None);
+        let (running, _stop) = pipe().unwrap();
+        assert_eq!(read_line(input.as_fd(), &running), Some(Heard::Line("kept".to_owned())));
+    }
+
+    #[test]
+    fn lines_come_one_by_one() {
+        let (input, typing) = pipe().unwrap();
+        let (running, _stop) = pipe().unwrap();
+        rustix::io::write(&typing, "one\n\nz\u{fc}\n\u{ff}".as_bytes()).unwrap();
+        rustix::io::write(&typing, b"\xff\nrest").unwrap();
+        drop(typing);
+        let next = || read_line(input.as_fd(), &running).unwrap();
+        for expected in ["one", "", "z\u{fc}"] {
+            assert_eq!(next(), Heard::Line(expected.to_owned()));
+        }
+        assert_eq!(next(), Heard::Garbled);
+        assert_eq!(next(), Heard::End);
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_is_dropped_leaves_the_next_line_to_the_next() {
+        let (input, typing) = pipe().unwrap();
+        let input: &'static OwnedFd = Box::leak(Box::new(input));
+        let input = input.as_fd();
+        for _ in 0..100 {
+            tokio::select! {
+                biased;
+                heard = next_line(input) => panic!("{heard:?} came from nowhere"),
+                () = std::future::ready(()) => {}
+            }
+            rustix::io::write(&typing, b"mine\n").unwrap();
+            assert_eq!(next_line(input).await, Heard::Line("mine".to_owned()));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What was typed for a field, as the JSON it means.
+
+use wharf_wire::{Choice, Field, FieldKind, Raw, Reason};
+
+/// Makes JSON of a text, or says why it cannot be had.
+pub fn read(field: &Field, text: &str) -> Result<Raw, Reason> {
+    let value = match &field.kind {
+        FieldKind::Text { .. } => json(text),
+        FieldKind::Number { .. } => Raw::parse(text.trim().to_owned()).map_err(|_| Reason::NotNumber)?,
+        FieldKind::Integer { .. } => Raw::parse(text.trim().to_owned()).map_err(|_| Reason::NotInteger)?,
+        FieldKind::Boolean => json(&read_boolean(text).ok_or(Reason::NotBoolean)?),
+        FieldKind::Choice { options } => json(pick(options, text)?),
+        FieldKind::Choices { .. } if text.trim_start().starts_with('[') => {
+            Raw::parse(text.trim().to_owned()).map_err(|_| Reason::NotList)?
+        }
+        FieldKind::Choices { options, .. } => {
+            let picked: Result<Vec<&str>, Reason> = text.split(',').map(|part| pick(options, part)).collect();
+            json(&picked?)
+        }
+    };
+    field.check(&value).map(|()| value)
+}
+
+/// Whether options may be picked by their number: not where a value could be mistaken for one.
+pub fn has_numbers(options: &[Choice]) -> bool {
+    options.iter().all(|option| option.value.parse::<usize>().is_err())
+}
+
+fn pick<'a>(options: &'a [Choice], text: &str) -> Result<&'a str, Reason> {
+    let text = text.trim();
+    let by_number = || {
+        let number: usize = text.parse().ok().filter(|_| has_numbers(options))?;
+        options.get(number.checked_sub(1)?)
+    };
+    let wanted = text.to_lowercase();
+    let is_meant = |option: &&Choice| {
+        option.value.to_lowercase() == wanted
+            || option.title.as_ref().is_some_and(|title| title.to_lowercase() == wanted)
+    };
+    let exact = options.iter().find(|option| option.value == text);
+    let option = exact.or_else(by_number).or_else(|| options.iter().find(is_meant));
+    option.map(|option| option.value.as_str()).ok_or_else(|| Reason::NotOffered(text.to_owned()))
+}
+
+fn read_boolean(text: &str) -> Option<bool> {
+    match text.trim().to_lowercase().as_str() {
+        "y" | "yes" | "true" => Some(true),
+        "n" | "no" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn json<T: serde::Serialize + ?Sized>(value: &T) -> Raw {
+    Raw::of(value).expect("texts, booleans and lists of texts are JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_wire::{Bounds, FormRequest, View as _};
+
+    fn field(property: &str) -> Field {
+        let text = format!(r#"{{"message":"m","requestedSchema":{{"properties":{{"x":{property}}}}}}}"#);
+        FormRequest::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap().fields.remove(0)
+    }
+
+    #[track_caller]
+    fn check(property: &str, table: &[(&str, Result<&str, &str>)]) {
+        let field = field(property);
+        for (text, expected) in table {
+            let value = read(&field, text).map(|raw| raw.get().to_owned()).map_err(|reason| reason.to_string());
+            assert_eq!(value.as_deref().map_err(String::as_str), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_field_decides_what_a_text_is() {
+        check(r#"{"type":"string"}"#, &[("7", Ok(r#""7""#)), (" a ", Ok(r#"" a ""#))]);
+        check(
+            r#"{"type":"integer","maximum":12345678901234567890123}"#,
+            &[
+                (" 12345678901234567890123 ", Ok("12345678901234567890123")),
+                ("12345678901234567890124", Err("must be at most 12345678901234567890123")),
+                ("1.5", Err("must be a whole number")),
+                ("x", Err("must be a whole number")),
+                ("", Err("must be a whole number")),
+            ],
+        );
+        check(
+            r#"{"type":"number"}"#,
+            &[("1.50", Ok("1.50")), ("1,5", Err("must be a number")), ("[1]", Err("must be a number"))],
+        );
+        check(r#"{"type":"boolean"}"#, &[("Y", Ok("true")), ("no", Ok("false")), ("1", Err("must be yes or no"))]);
+    }
+
+    #[test]
+    fn options_go_by_number_value_or_title() {
+        let one = r#"{"oneOf":[{"const":"r","title":"Red"},{"const":"g"}]}"#;
+        let picks = [("1", Ok(r#""r""#)), ("g", Ok(r#""g""#)), ("G ", Ok(r#""g""#)), ("red", Ok(r#""r""#))];
+        check(one, &picks);
+        check(one, &[("3", Err("`3` is not among the options")), ("0", Err("`0` is not among the options"))]);
+        check(r#"{"enum":["2","1"]}"#, &[("1", Ok(r#""1""#)), ("2", Ok(r#""2""#))]);
+        check(r#"{"enum":["10","20"]}"#, &[("1", Err("`1` is not among the options"))]);
+        check(
+            r#"{"type":"array","maxItems":2,"items":{"enum":["a","b","c"]}}"#,
+            &[
+                ("1, c", Ok(r#"["a","c"]"#)),
+                (r#"["b"]"#, Ok(r#"["b"]"#)),
+                ("1,1", Err("`a` is chosen twice")),
+                ("1,2,3", Err("takes at most 2 of the options")),
+                ("1,,2", Err("`` is not among the options")),
+            ],
+        );
+    }
+}
