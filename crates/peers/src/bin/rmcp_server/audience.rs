@@ -1,0 +1,83 @@
+//! Who is told when something changes: the subscribers of either era.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use rmcp::model::{RequestId, ResourceUpdatedNotificationParam};
+use rmcp::service::{SubscriptionContext, SubscriptionSink};
+use tokio::sync::{Notify, watch};
+
+use crate::Context;
+
+/// The resources somebody of the handshake era wants, and the open subscriptions of the stateless one.
+#[derive(Default)]
+pub struct Audience {
+    wanted: Mutex<HashSet<String>>,
+    sinks: Mutex<Vec<SubscriptionSink>>,
+    /// How many subscriptions the SDK is about to open.
+    opening: watch::Sender<usize>,
+    end: Notify,
+}
+
+impl Audience {
+    pub fn subscribe(&self, uri: String) {
+        self.wanted.lock().unwrap().insert(uri);
+    }
+
+    pub fn unsubscribe(&self, uri: &str) {
+        self.wanted.lock().unwrap().remove(uri);
+    }
+
+    /// Announces a subscription. The SDK tells the client that it is open before it tells us, and
+    /// what happens in between is not to be lost.
+    pub fn expect(&self) {
+        self.opening.send_modify(|opening| *opening += 1);
+    }
+
+    /// Keeps the subscription until the client withdraws it or [`Self::end`] is called.
+    pub async fn listen(&self, subscription: SubscriptionContext) {
+        let sink = subscription.sink().clone();
+        let id = sink.id().clone();
+        self.sinks.lock().unwrap().push(sink);
+        self.opening.send_modify(|opening| *opening -= 1);
+        tokio::select! {
+            () = subscription.cancelled() => {}
+            () = self.end.notified() => {}
+        }
+        self.forget(&id);
+    }
+
+    /// Ends the open subscriptions in the way the protocol calls graceful.
+    pub fn end(&self) {
+        self.end.notify_waiters();
+    }
+
+    pub async fn updated(&self, uri: &str, context: &Context) {
+        for sink in self.sinks().await {
+            // The sink refuses what its subscriber did not ask for.
+            let _ = sink.notify_resource_updated(uri).await;
+        }
+        let wanted = self.wanted.lock().unwrap().contains(uri);
+        if wanted {
+            let _ = context.peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await;
+        }
+    }
+
+    pub async fn tools_changed(&self, context: &Context) {
+        for sink in self.sinks().await {
+            let _ = sink.notify_tool_list_changed().await;
+        }
+        if !crate::questions::is_stateless(context) {
+            let _ = context.peer.notify_tool_list_changed().await;
+        }
+    }
+
+    async fn sinks(&self) -> Vec<SubscriptionSink> {
+        let _ = self.opening.subscribe().wait_for(|opening| *opening == 0).await;
+        self.sinks.lock().unwrap().clone()
+    }
+
+    fn forget(&self, id: &RequestId) {
+        self.sinks.lock().unwrap().retain(|sink| sink.id() != id);
+    }
+}

@@ -1,0 +1,149 @@
+//! A small server on the Rust SDK, over stdio, for the tests: something of everything that a client has
+//! to support, in both eras, with pages and with the tasks of 2026-07-28.
+//!
+//! The SDK has no tasks of 2025-11-25, and no subscriptions to a task.
+
+#![allow(clippy::unwrap_used, reason = "a test peer gives up on the first surprise")]
+#![allow(deprecated, reason = "logging, sampling, roots and subscribing are to be tested for as long as they work")]
+
+mod audience;
+mod catalog;
+mod questions;
+mod tools;
+mod work;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams, UpdateTaskParams,
+};
+use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::task_manager::TaskManager;
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt, transport};
+
+use audience::Audience;
+use work::Work;
+
+type Context = RequestContext<RoleServer>;
+type Page = Option<PaginatedRequestParams>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let service = Peer::default().serve(transport::stdio()).await.unwrap();
+    service.waiting().await.unwrap();
+}
+
+/// The server; each method hands over to the module that knows.
+#[derive(Default)]
+struct Peer {
+    audience: Audience,
+    work: Work,
+    tasks: TaskManager,
+}
+
+impl ServerHandler for Peer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_completions()
+            .enable_prompts()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_tasks()
+            .build();
+        let name = Implementation::new("rmcp-peer", "1.0.0").with_title("Quay").with_icons(vec![catalog::icon()]);
+        ServerConfig::new(capabilities).with_server_info(name).with_instructions("Ask the harbour master.")
+    }
+
+    async fn list_tools(&self, page: Page, _context: Context) -> Result<ListToolsResult, ErrorData> {
+        tools::list(page, self.work.grown())
+    }
+
+    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
+        if questions::is_one(&request.name) {
+            return questions::call(request, &context).await;
+        }
+        work::call(self, request, context).await
+    }
+
+    async fn list_resources(&self, page: Page, _context: Context) -> Result<ListResourcesResult, ErrorData> {
+        catalog::resources(page)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Page,
+        _context: Context,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(catalog::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: Context,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        catalog::read(&request, self.work.counter())
+    }
+
+    async fn list_prompts(&self, _page: Page, _context: Context) -> Result<ListPromptsResult, ErrorData> {
+        Ok(catalog::prompts())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: Context,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        catalog::prompt(&request)
+    }
+
+    async fn complete(&self, request: CompleteRequestParams, _context: Context) -> Result<CompleteResult, ErrorData> {
+        Ok(catalog::complete(&request))
+    }
+
+    async fn set_level(&self, request: SetLevelRequestParams, _context: Context) -> Result<(), ErrorData> {
+        self.work.set_level(request.level);
+        Ok(())
+    }
+
+    async fn subscribe(&self, request: SubscribeRequestParams, _context: Context) -> Result<(), ErrorData> {
+        self.audience.subscribe(request.uri);
+        Ok(())
+    }
+
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _context: Context) -> Result<(), ErrorData> {
+        self.audience.unsubscribe(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.audience.expect();
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        self.audience.listen(subscription).await;
+        Ok(())
+    }
+
+    async fn get_task(&self, request: GetTaskParams, _context: Context) -> Result<GetTaskResult, ErrorData> {
+        self.tasks.get_task(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _context: Context) -> Result<(), ErrorData> {
+        self.tasks.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, _context: Context) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&request.task_id)
+    }
+}
+
+fn invalid(message: String) -> ErrorData {
+    ErrorData::invalid_params(message, None)
+}

@@ -1,0 +1,211 @@
+//! Tools that need something of the client.
+//!
+//! Each is a function from what was answered so far to what comes next, so that both eras share it:
+//! the stateless one takes the questions home and comes back with the answers, and the handshake
+//! one is asked while its call waits.
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateMessageRequest,
+    CreateMessageRequestParams, ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest, InputRequests,
+    InputRequiredResult, InputResponses, JsonObject, ListRootsRequest, ModelHint, ModelPreferences, ProtocolVersion,
+    Role, SamplingMessage, SamplingMessageContentBlock, ServerRequest, Tool, ToolChoice,
+};
+use serde_json::{Value, json};
+
+use crate::Context;
+
+/// What the client has answered, and what the server gave it to keep.
+struct Round {
+    responses: InputResponses,
+    state: Option<String>,
+}
+
+/// What a tool does next.
+enum Step {
+    Done(String),
+    Ask(InputRequiredResult),
+}
+
+pub fn is_one(tool: &str) -> bool {
+    ["ask_form", "ask_url", "ask_twice", "ask_all", "ask_model", "show_roots", "shed"].contains(&tool)
+}
+
+pub fn is_stateless(context: &Context) -> bool {
+    context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+pub async fn call(request: CallToolRequestParams, context: &Context) -> Result<CallToolResponse, ErrorData> {
+    let tools = request.arguments.as_ref().and_then(|arguments| arguments.get("tools")) == Some(&Value::Bool(true));
+    let responses = request.input_responses.unwrap_or_default();
+    let mut round = Round { responses, state: request.request_state };
+    loop {
+        match step(&request.name, tools, &round) {
+            Step::Done(text) => return Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into()),
+            Step::Ask(questions) if is_stateless(context) => return Ok(questions.into()),
+            Step::Ask(questions) => match put(questions.input_requests.unwrap_or_default(), context).await {
+                Ok(responses) => round = Round { responses, state: questions.request_state },
+                Err(refusal) => return Ok(CallToolResult::error(vec![ContentBlock::text(refusal)]).into()),
+            },
+        }
+    }
+}
+
+/// Puts the questions to a client of the handshake era, one after the other.
+async fn put(questions: InputRequests, context: &Context) -> Result<InputResponses, String> {
+    let mut responses = InputResponses::new();
+    for (key, question) in questions {
+        let request = match question {
+            InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
+            InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
+            InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
+            _ => return Err("a question of a new kind".to_owned()),
+        };
+        let answer = context.peer.send_request(request).await.map_err(|error| error.to_string())?;
+        responses.insert(key, serde_json::to_value(answer).map_err(|error| error.to_string())?);
+    }
+    Ok(responses)
+}
+
+fn step(tool: &str, tools: bool, round: &Round) -> Step {
+    match tool {
+        "ask_form" => once("form", form("Which ship, and where to?", berth()), round, Value::clone),
+        "ask_url" => once("page", page(), round, Value::clone),
+        "show_roots" => once("roots", roots(), round, |answer| answer["roots"].clone()),
+        "ask_twice" => twice(round),
+        "ask_all" => all(round),
+        "shed" => shed(round),
+        _ => model(tools, round),
+    }
+}
+
+fn once(key: &str, question: InputRequest, round: &Round, shown: impl Fn(&Value) -> Value) -> Step {
+    match round.responses.get(key) {
+        Some(answer) => Step::Done(shown(answer).to_string()),
+        None => ask([(key, question)], None),
+    }
+}
+
+/// Gives what was filled in, `nothing` if somebody would not, and none if nobody was asked.
+pub fn said(responses: Option<&InputResponses>, field: &str) -> Option<String> {
+    let answer = responses?.get(field)?;
+    Some(answer["content"][field].as_str().unwrap_or("nothing").to_owned())
+}
+
+fn twice(round: &Round) -> Step {
+    let Some(name) = round.state.clone().or_else(|| said(Some(&round.responses), "name")) else {
+        return ask([("name", field("name"))], None);
+    };
+    match said(Some(&round.responses), "port") {
+        Some(port) => Step::Done(format!("{name} sails to {port}.")),
+        None => ask([("port", field("port"))], Some(name)),
+    }
+}
+
+fn all(round: &Round) -> Step {
+    if round.responses.is_empty() {
+        return ask([("name", field("name")), ("model", sample(vec![question()], false)), ("roots", roots())], None);
+    }
+    Step::Done(json!(round.responses).to_string())
+}
+
+fn shed(round: &Round) -> Step {
+    match &round.state {
+        Some(state) => Step::Done(state.clone()),
+        None => Step::Ask(InputRequiredResult::from_request_state("later")),
+    }
+}
+
+/// Runs the tools that the model calls, and says what it said at last; the state is the conversation.
+fn model(tools: bool, round: &Round) -> Step {
+    let kept = round.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
+    let mut messages: Vec<SamplingMessage> = kept.unwrap_or_else(|| vec![question()]);
+    if let Some(answer) = round.responses.get("model") {
+        let said: Option<SamplingMessage> = serde_json::from_value(answer.clone()).ok();
+        let blocks = said.iter().flat_map(|message| message.content.iter());
+        let uses: Vec<_> = blocks.filter_map(SamplingMessageContentBlock::as_tool_use).cloned().collect();
+        if uses.is_empty() {
+            return Step::Done(answer.to_string());
+        }
+        let noon = |id: &String| SamplingMessageContentBlock::tool_result(id, vec![ContentBlock::text("at noon")]);
+        let results = uses.iter().map(|call| noon(&call.id)).collect();
+        let uses = uses.into_iter().map(SamplingMessageContentBlock::ToolUse).collect();
+        messages.push(SamplingMessage::new_multiple(Role::Assistant, uses));
+        messages.push(SamplingMessage::new_multiple(Role::User, results));
+    }
+    let state = json!(messages).to_string();
+    ask([("model", sample(messages, tools))], Some(state))
+}
+
+fn ask<const N: usize>(questions: [(&str, InputRequest); N], state: Option<String>) -> Step {
+    let questions = questions.into_iter().map(|(key, question)| (key.to_owned(), question)).collect();
+    Step::Ask(InputRequiredResult::new(Some(questions), state))
+}
+
+/// Asks for a name before a prompt or a resource; the SDK refuses this to the handshake era.
+pub fn name_first() -> InputRequiredResult {
+    InputRequiredResult::from_input_requests(InputRequests::from([("name".to_owned(), field("name"))]))
+}
+
+fn question() -> SamplingMessage {
+    SamplingMessage::user_text("When is high water?")
+}
+
+fn sample(messages: Vec<SamplingMessage>, tools: bool) -> InputRequest {
+    let preferences = ModelPreferences::new().with_hints(vec![ModelHint::new("small")]).with_cost_priority(0.5);
+    let params = CreateMessageRequestParams::new(messages, 50)
+        .with_system_prompt("Answer in one word.")
+        .with_model_preferences(preferences);
+    let tide = || Tool::new("tide", "Says when.", object(json!({"type": "object", "properties": {}})));
+    let params = if tools { params.with_tools(vec![tide()]).with_tool_choice(ToolChoice::auto()) } else { params };
+    InputRequest::CreateMessage(CreateMessageRequest::new(params))
+}
+
+fn roots() -> InputRequest {
+    InputRequest::ListRoots(ListRootsRequest::default())
+}
+
+/// Asks for a page to be visited; the SDK sends an identity in both eras, though only one has it.
+fn page() -> InputRequest {
+    let (message, url) = ("Pay the harbour dues.".to_owned(), "https://example.org/dues?ship=7".to_owned());
+    let elicitation_id = "dues-7".to_owned();
+    let params = ElicitRequestParams::UrlElicitationParams { meta: None, message, url, elicitation_id };
+    InputRequest::Elicitation(ElicitRequest::new(params))
+}
+
+/// Asks for one field.
+pub fn field(name: &str) -> InputRequest {
+    let schema = json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
+    form(&format!("Which {name}?"), schema)
+}
+
+fn form(message: &str, schema: Value) -> InputRequest {
+    let requested_schema = ElicitationSchema::from_json_schema(object(schema)).expect("the SDK knows all we use");
+    let params =
+        ElicitRequestParams::FormElicitationParams { meta: None, message: message.to_owned(), requested_schema };
+    InputRequest::Elicitation(ElicitRequest::new(params))
+}
+
+fn berth() -> Value {
+    let tides = json!([{"const": "high", "title": "High water"}, {"const": "low", "title": "Low water"}]);
+    let hands = json!([{"const": "cook", "title": "A cook"}, {"const": "pilot", "title": "A pilot"}]);
+    json!({"type": "object", "required": ["name"], "properties": {
+        "name": {"type": "string", "title": "Ship", "minLength": 1, "maxLength": 40},
+        "email": {"type": "string", "format": "email", "default": "master@example.org"},
+        "arrival": {"type": "string", "format": "date"},
+        "berth": {"type": "integer", "minimum": 1, "maximum": 12, "default": 3},
+        "draught": {"type": "number", "minimum": 0.5, "default": 2.5},
+        "insured": {"type": "boolean", "default": true},
+        "flag": {"type": "string", "enum": ["it", "nl", "lv"], "default": "nl"},
+        "tide": {"type": "string", "oneOf": tides, "default": "high"},
+        "cargo": {"type": "array", "items": {"type": "string", "enum": ["salt", "rope", "tea"]}, "default": ["salt"]},
+        "crew": {"type": "array", "items": {"anyOf": hands}, "minItems": 1},
+    }})
+}
+
+fn object(value: Value) -> JsonObject {
+    match value {
+        Value::Object(object) => object,
+        _ => JsonObject::new(),
+    }
+}

@@ -1,0 +1,67 @@
+//! The tools as the client sees them.
+
+use rmcp::ErrorData;
+use rmcp::model::{CacheScope, JsonObject, ListToolsResult, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+use crate::{Page, catalog, invalid};
+
+/// How many tools go on a page.
+const PAGE: usize = 5;
+
+/// Gives a page of the tools, those that grew since the start at the end.
+pub fn list(page: Page, grown: u64) -> Result<ListToolsResult, ErrorData> {
+    let added = (1..=grown).map(|number| plain(&format!("grown_{number}"), "Was not there before."));
+    let (items, next) = page_of(all().into_iter().chain(added).collect(), page, PAGE)?;
+    let mut list = ListToolsResult::with_all_items(items);
+    list.next_cursor = next;
+    Ok(list.with_ttl_ms(60_000).with_cache_scope(CacheScope::Public))
+}
+
+/// Cuts a page out of a list; the cursor is the number of the first item.
+pub fn page_of<T>(items: Vec<T>, page: Page, size: usize) -> Result<(Vec<T>, Option<String>), ErrorData> {
+    let start = match page.and_then(|page| page.cursor) {
+        Some(cursor) => cursor.parse().map_err(|_| invalid(format!("no page {cursor}")))?,
+        None => 0,
+    };
+    let next = (start + size < items.len()).then(|| (start + size).to_string());
+    Ok((items.into_iter().skip(start).take(size).collect(), next))
+}
+
+fn all() -> Vec<Tool> {
+    let (string, number) = (json!({"type": "string"}), json!({"type": "number"}));
+    let (integer, boolean) = (json!({"type": "integer"}), json!({"type": "boolean"}));
+    let brew = json!({"steps": integer, "ask": boolean, "fail": boolean});
+    let echo = tool("echo", "Gives back the text.", json!({"text": string}), &["text"]);
+    vec![
+        echo.with_title("Echo").with_annotations(ToolAnnotations::new().read_only(true)),
+        tool("add", "Adds two numbers.", json!({"a": number, "b": number}), &["a", "b"]),
+        plain("ask_form", "Asks for a form to be filled in."),
+        plain("ask_url", "Asks for a page to be visited."),
+        plain("ask_twice", "Asks two things, one after the other."),
+        plain("ask_all", "Asks for a form, the model and the roots at once."),
+        tool("ask_model", "Asks the model, which may have a tool.", json!({"tools": boolean}), &[]),
+        plain("show_roots", "Lists the roots of the client."),
+        plain("shed", "Asks the client to come back, and nothing else."),
+        tool("log", "Logs a message.", json!({"level": string, "message": string}), &["level", "message"]),
+        tool("slow", "Takes its time.", json!({"steps": integer, "wait_ms": integer}), &["steps"]),
+        plain("touch", "Changes the counter."),
+        plain("grow", "Adds a tool."),
+        plain("end_listen", "Ends the subscriptions."),
+        tool("brew", "Makes tea, as a task for a client that knows them.", brew.clone(), &[]),
+        tool("brew_later", "Makes tea, as a task only.", brew, &[]),
+    ]
+}
+
+fn plain(name: &str, description: &str) -> Tool {
+    tool(name, description, json!({}), &[])
+}
+
+fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> Tool {
+    let schema = JsonObject::from_iter([
+        ("type".to_owned(), "object".into()),
+        ("properties".to_owned(), properties),
+        ("required".to_owned(), required.into()),
+    ]);
+    Tool::new(name.to_owned(), description.to_owned(), schema).with_icons(vec![catalog::icon()])
+}
