@@ -17,6 +17,7 @@ use crate::limits::Limits;
 use crate::options::CallOptions;
 use crate::request::{Outgoing, is_plain, members_without_meta, tool_members, tool_name};
 use crate::trace::ConnectTrace;
+use crate::transport::memory::WorkersHealth;
 use crate::transport::{Open, ServerProcess};
 
 /// A server that is ready. Cheap to clone; when the last clone is dropped the server is ended, without waiting.
@@ -100,6 +101,11 @@ impl Connection {
     /// What went wrong quietly so far.
     pub fn counters(&self) -> Counters {
         self.inner.open.engine.tally.snapshot()
+    }
+
+    /// How the threads of a server in this process are; nothing for any other.
+    pub fn workers(&self) -> Option<WorkersHealth> {
+        self.inner.open.workers()
     }
 
     /// The last lines the server wrote to stderr: untrusted text.

@@ -51,6 +51,11 @@ pub(crate) trait Hold: Send + Sync {
         Vec::new()
     }
 
+    /// How the threads of a server in this process are.
+    fn workers(&self) -> Option<memory::WorkersHealth> {
+        None
+    }
+
     /// Begins to end the server the polite way; resolves when nothing of it is left. Dropped while it waits, the server
     /// goes on ending.
     fn close(&self) -> Pending<()>;
@@ -63,6 +68,10 @@ impl Open {
 
     pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
         self.hold.stderr_tail(lines)
+    }
+
+    pub fn workers(&self) -> Option<memory::WorkersHealth> {
+        self.hold.workers()
     }
 
     pub async fn close(&self) {

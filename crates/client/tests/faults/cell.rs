@@ -36,6 +36,9 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> i32 {
     };
     let observe = arguments.next().is_some();
     std::panic::set_hook(Box::new(|panic| {
+        if panic.payload().downcast_ref() == Some(&special::ON_PURPOSE) {
+            return;
+        }
         PANICS.fetch_add(1, Ordering::Relaxed);
         println!("panic: {panic}");
     }));

@@ -27,7 +27,10 @@ mod calls;
 mod deaf;
 mod ending;
 mod listing;
+mod local;
 mod starting;
+
+pub use local::ON_PURPOSE;
 
 type Problems = Vec<String>;
 pub type Special = for<'a> fn(&'a Cell) -> Pin<Box<dyn Future<Output = Problems> + 'a>>;
@@ -50,6 +53,14 @@ pub const OWN: &[(&str, &str)] = &[
     ("runtime-dropped", "the runtime is dropped under a connection"),
     ("gating", "what a server has not declared is not asked"),
     ("no-server", "a program that is no server: one that echoes, one that talks and leaves"),
+    ("P01", "in this process: a handler panics"),
+    ("P02", "in this process: a handler blocks its thread"),
+    ("P03", "in this process: the server ends, or is closed, with calls in flight"),
+    ("P04", "in this process: a handler answers after its call was withdrawn"),
+    ("P05", "in this process: a tool that calls itself through the host"),
+    ("P06", "in this process: a huge result"),
+    ("P07", "in this process: more calls than are carried out at once"),
+    ("P08", "in this process: a handler leaves a task running"),
     ("meta", "a caller's _meta travels beside the protocol's own"),
 ];
 
@@ -72,6 +83,14 @@ pub fn find(case: &str) -> Option<Special> {
         "runtime-dropped" => |cell| Box::pin(ending::runtime_dropped(cell)),
         "gating" => |cell| Box::pin(calls::gating(cell)),
         "no-server" => |cell| Box::pin(starting::no_server(cell)),
+        "P01" => |cell| Box::pin(local::panics(cell)),
+        "P02" => |cell| Box::pin(local::blocks(cell)),
+        "P03" => |cell| Box::pin(local::ends(cell)),
+        "P04" => |cell| Box::pin(local::late(cell)),
+        "P05" => |cell| Box::pin(local::calls_itself(cell)),
+        "P06" => |cell| Box::pin(local::huge(cell)),
+        "P07" => |cell| Box::pin(local::crowd(cell)),
+        "P08" => |cell| Box::pin(local::leaks(cell)),
         "meta" => |cell| Box::pin(calls::meta(cell)),
         "bad-tool" => |cell| Box::pin(listing::bad_tool(cell)),
         "fidelity" => |cell| Box::pin(listing::fidelity(cell)),

@@ -151,6 +151,10 @@ struct Local {
 }
 
 impl Hold for Local {
+    fn workers(&self) -> Option<WorkersHealth> {
+        Some(self.workers.health())
+    }
+
     fn close(&self) -> Pending<()> {
         self.link.close(State::Closing);
         let mut ended = self.ended.clone();
