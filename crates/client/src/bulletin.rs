@@ -14,6 +14,9 @@ use crate::cache::{Cache, is_at_or_below};
 /// Names of changed resources kept for one listener; beyond that all of them are said to have changed.
 const MOST_NAMES: usize = 1024;
 
+/// Pages whose end is remembered or waited for at once.
+const MOST_PAGES: usize = 64;
+
 /// Who listens on one connection.
 #[derive(Default)]
 pub(crate) struct Bulletin {
@@ -102,7 +105,11 @@ impl Bulletin {
     pub fn post(&self, era: Era, method: &str, params: Option<&Raw>) -> Posted {
         let Some(change) = self.read(method, params) else { return Posted::Other };
         if let Change::PageDone(elicitation) = &change {
-            locked(&self.pages).get(elicitation).inspect(|waiting| waiting.notify_one());
+            // Often it comes before anybody has got round to waiting for it.
+            let mut pages = locked(&self.pages);
+            if pages.len() < MOST_PAGES || pages.contains_key(elicitation) {
+                pages.entry(elicitation.clone()).or_default().notify_one();
+            }
             return Posted::Heard;
         }
         let to = match era {

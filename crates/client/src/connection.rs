@@ -299,8 +299,8 @@ impl Connection {
 
     /// Never asks a server for what it did not declare.
     pub(crate) fn gate(&self, method: &str) -> Result<(), CallError> {
-        let offered = &self.inner.facts.capabilities;
-        let stateless = self.is_stateless();
+        let facts = &self.inner.facts;
+        let (offered, stateless) = (&facts.capabilities, self.is_stateless());
         let (ok, what) = match method.split('/').next().unwrap_or_default() {
             "tools" => (offered.tools, "tools"),
             "resources" if method.ends_with("subscribe") => {
@@ -308,7 +308,8 @@ impl Connection {
             }
             "resources" => (offered.resources, "resources"),
             "prompts" => (offered.prompts, "prompts"),
-            "completion" => (offered.completions, "completion"),
+            // The first revision had completion and no way to declare it.
+            "completion" => (offered.completions || facts.revision == Revision::V2024_11_05, "completion"),
             "logging" => (offered.logging && !stateless, "logging"),
             "ping" => (!stateless, "ping"),
             "tasks" if stateless => (offered.has_extension(TASKS_EXTENSION), "tasks"),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use wharf_spec::Untrusted;
-use wharf_wire::{Bounds, Page, Raw, View};
+use wharf_wire::{Bounds, Page, Raw, View, code};
 
 use crate::connection::Connection;
 use crate::error::{CallError, TimeLimit};
@@ -39,26 +39,41 @@ pub(crate) struct ListKind {
     pub what: &'static str,
 }
 
-/// Lists to the end. A list that is cut short by an error is not given at all.
+/// Lists to the end, from pages that are still fresh where there are any. A list that is cut short by an error is not
+/// given at all.
 pub(crate) async fn list<T: View>(connection: &Connection, kind: ListKind) -> Result<Listing<T>, CallError> {
     let limit = connection.limits().call_max;
-    match tokio::time::timeout(limit, collect(connection, kind)).await {
+    match tokio::time::timeout(limit, collect_anew(connection, kind)).await {
         Ok(items) => Ok(view_all(items?, &connection.limits().bounds)),
         Err(_) => Err(CallError::TimedOut { after: limit, limit: TimeLimit::Total, hint: None }),
     }
 }
 
-async fn collect(connection: &Connection, kind: ListKind) -> Result<Vec<Raw>, CallError> {
+/// A cursor that has grown invalid spoils every page that is kept: one more try from the beginning.
+async fn collect_anew(connection: &Connection, kind: ListKind) -> Result<Vec<Raw>, CallError> {
+    let mut pages = 0;
+    match collect(connection, kind, &mut pages).await {
+        Err(CallError::Refused(error))
+            if error.code == code::INVALID_PARAMS && pages > 0 && connection.is_stateless() =>
+        {
+            connection.inner().manners.bulletin.cache().forget(kind.method);
+            collect(connection, kind, &mut pages).await
+        }
+        outcome => outcome,
+    }
+}
+
+async fn collect(connection: &Connection, kind: ListKind, pages: &mut usize) -> Result<Vec<Raw>, CallError> {
     let limits = connection.limits();
     let endless = |problem: String| CallError::Listing { what: kind.what, problem };
     let mut items = Vec::new();
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
     for _ in 0..limits.pages {
-        let params = cursor.as_ref().map(|cursor| Raw::of(&serde_json::json!({ "cursor": cursor })));
-        let params = params.transpose().map_err(|error| CallError::Invalid(error.to_string()))?;
-        let answer = connection.request(kind.method, params.as_ref(), CallOptions::default()).await?;
-        let page = Page::view(&answer.result, kind.key, &limits.bounds)?;
+        let target = cursor.as_deref().map(|cursor| ("cursor", cursor));
+        let result = connection.request_kept(kind.method, target, CallOptions::default()).await?;
+        let page = Page::view(&result, kind.key, &limits.bounds)?;
+        *pages += 1;
         items.extend(page.items);
         if items.len() > limits.items {
             return Err(endless(format!("more than {} items", limits.items)));

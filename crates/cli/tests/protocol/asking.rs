@@ -1,0 +1,197 @@
+//! What a server asks: as requests before 2026-07-28, as rounds of a call since.
+
+use serde_json::{Value, json};
+use wharf_client::{CallError, CallOptions};
+use wharf_wire::{ElicitAnswer, Era, LogLevel, Raw, Revision};
+
+use crate::host::{ALL, ASKING, LATEST, open, open_silent, open_with, text};
+
+fn accept(content: Value) -> ElicitAnswer {
+    ElicitAnswer::Accept(Some(Raw::of(&content).unwrap()))
+}
+
+/// What a form that is sent as it came holds: the defaults of its schema.
+fn defaults(form: &Value) -> Value {
+    let properties = form["requestedSchema"]["properties"].as_object().unwrap();
+    properties.iter().filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone()))).collect()
+}
+
+#[tokio::test]
+async fn a_form_is_answered_and_its_defaults_are_filled_in() {
+    for &revision in ASKING {
+        let given = json!({ "email": "master@argo.example", "nights": 7, "ship": "Argo" });
+        let harbour = open_with(revision, [accept(given.clone())]).await;
+        let result = harbour.call("book_berth", json!({})).await;
+        let structured: Value = serde_json::from_str(result.structured.unwrap().get()).unwrap();
+        let mut expected = defaults(&harbour.asked.lock().unwrap()[0].1);
+        for (name, value) in given.as_object().unwrap() {
+            expected[name] = value.clone();
+        }
+        assert_eq!(structured, json!({ "action": "accept", "content": expected }), "{revision}");
+        assert_eq!(harbour.questions(), ["demo form"]);
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_reaches_the_tool() {
+    for &revision in ASKING {
+        for (answer, word) in [(ElicitAnswer::Decline, "decline"), (ElicitAnswer::Cancel, "cancel")] {
+            let harbour = open_with(revision, [answer]).await;
+            let result = harbour.call("book_berth", json!({})).await;
+            assert!(result.raw.get().contains(&format!(r#""action":"{word}""#)), "{revision}: {}", result.raw.get());
+            harbour.connection.close().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn content_that_does_not_fit_the_form_never_leaves() {
+    for &revision in ASKING {
+        let harbour = open_with(revision, [accept(json!({ "no such field": 1 }))]).await;
+        let result = harbour.call("book_berth", json!({})).await;
+        assert!(result.raw.get().contains(r#""action":"cancel""#), "{revision}: {}", result.raw.get());
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_visited_with_consent_only() {
+    for &revision in LATEST {
+        let harbour = open(revision).await;
+        let result = harbour.call("open_harbour_page", json!({})).await;
+        assert!(!result.is_error, "{revision}: {}", result.raw.get());
+        let asked = harbour.asked.lock().unwrap().clone();
+        assert_eq!(asked[0].0, "demo page");
+        assert!(asked[0].1["url"].as_str().unwrap().starts_with("https://harbour.example/"), "{asked:?}");
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_refused_for_a_page_is_made_again_when_the_page_is_done() {
+    let harbour = open(Revision::V2025_11_25).await;
+    let result = harbour.call("open_harbour_page", json!({ "via": "error" })).await;
+    assert!(!result.is_error, "{}", result.raw.get());
+    assert_eq!((harbour.questions(), harbour.sent("tools/call")), (vec!["demo page".to_owned()], 2));
+    harbour.connection.close().await;
+    let harbour = open_with(Revision::V2025_11_25, [ElicitAnswer::Decline]).await;
+    let arguments = Raw::parse(r#"{"via":"error"}"#).unwrap();
+    let outcome = harbour.connection.call_tool("open_harbour_page", &arguments, CallOptions::default()).await;
+    assert!(matches!(outcome, Err(CallError::Declined(_))), "{outcome:?}");
+    harbour.connection.close().await;
+}
+
+#[tokio::test]
+async fn a_model_is_lent_and_may_be_refused() {
+    for revision in ALL {
+        let harbour = open(revision).await;
+        let result = harbour.call("ask_model", json!({})).await;
+        assert!(text(&result).contains("at noon"), "{revision}: {}", result.raw.get());
+        let arguments = Raw::parse(r#"{"question":"please refuse"}"#).unwrap();
+        let refused = harbour.connection.call_tool("ask_model", &arguments, CallOptions::default()).await;
+        match revision.era() {
+            Era::Handshake => assert!(refused.unwrap().is_error, "{revision}"),
+            // There is nobody to tell: the call is not repeated.
+            Era::Stateless => assert!(matches!(refused, Err(CallError::Declined(_))), "{refused:?}"),
+        }
+        assert_eq!(harbour.questions(), ["demo model", "demo model"]);
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_model_gets_tools_where_that_was_declared() {
+    for &revision in LATEST {
+        let harbour = open(revision).await;
+        let result = harbour.call("ask_model", json!({ "tools": true })).await;
+        assert!(text(&result).contains("at noon"), "{revision}: {}", result.raw.get());
+        let asked = harbour.asked.lock().unwrap().clone();
+        assert!(asked[0].1["tools"].is_array(), "{revision}: {asked:?}");
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn roots_are_named() {
+    for revision in ALL {
+        let harbour = open(revision).await;
+        let result = harbour.call("show_roots", json!({})).await;
+        assert!(result.raw.get().contains("file:///quays/demo"), "{revision}: {}", result.raw.get());
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_told_when_the_roots_change() {
+    for revision in ALL {
+        let harbour = open(revision).await;
+        harbour.connection.roots_changed();
+        let told = harbour.sent("notifications/roots/list_changed");
+        assert_eq!(told, usize::from(revision.era() == Era::Handshake), "{revision}");
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn logs_arrive_from_their_level_on() {
+    for revision in ALL {
+        let mut harbour = open(revision).await;
+        if revision.era() == Era::Handshake {
+            harbour.connection.set_log_level(LogLevel::Info).await.unwrap();
+        }
+        harbour.call("log_something", json!({ "level": "debug", "message": "too quiet" })).await;
+        harbour.call("log_something", json!({ "level": "warning", "message": "fog" })).await;
+        let (level, data) = harbour.logged.recv().await.unwrap();
+        assert_eq!(level, LogLevel::Warning, "{revision}");
+        assert!(data.to_string().contains("fog"), "{revision}: {data}");
+        assert!(harbour.logged.try_recv().is_err(), "{revision}");
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn several_rounds_and_one_without_a_question() {
+    for &revision in ASKING {
+        let harbour = open(revision).await;
+        let result = harbour.call("many_questions", json!({ "rounds": 4 })).await;
+        assert!(!result.is_error, "{revision}: {}", result.raw.get());
+        assert!(harbour.questions().len() >= 3, "{revision}: {:?}", harbour.questions());
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_never_has_enough_is_given_up() {
+    let harbour = open(Revision::V2026_07_28).await;
+    let outcome = harbour.connection.call_tool("stubborn", &Raw::empty_object(), CallOptions::default()).await;
+    assert!(matches!(outcome, Err(CallError::TooManyRounds(8))), "{outcome:?}");
+    assert_eq!(harbour.sent("tools/call"), 9);
+    harbour.connection.close().await;
+}
+
+#[tokio::test]
+async fn prompts_and_resources_may_ask_too() {
+    let harbour = open(Revision::V2026_07_28).await;
+    harbour.connection.get_prompt("pilot", &[], CallOptions::default()).await.unwrap();
+    harbour.connection.read_resource("harbour://log", CallOptions::default()).await.unwrap();
+    assert_eq!(harbour.questions(), ["demo form", "demo form"]);
+    harbour.connection.close().await;
+}
+
+#[tokio::test]
+async fn nobody_is_asked_what_was_not_offered() {
+    for revision in ALL {
+        let connection = open_silent(revision).await;
+        for tool in ["book_berth", "ask_model", "show_roots", "open_harbour_page"] {
+            let outcome = connection.call_tool(tool, &Raw::empty_object(), CallOptions::default()).await;
+            let refused = match &outcome {
+                Ok(result) => result.is_error,
+                Err(CallError::Refused(_)) => true,
+                Err(_) => false,
+            };
+            assert!(refused, "{revision} {tool}: {outcome:?}");
+        }
+        connection.close().await;
+    }
+}

@@ -1,0 +1,95 @@
+//! What is kept, completed and verified.
+
+use serde_json::json;
+use wharf_client::CallOptions;
+use wharf_wire::{Reference, Revision, icons};
+
+use crate::host::{ALL, open};
+
+#[tokio::test]
+async fn a_fresh_list_is_not_asked_for_twice() {
+    for revision in ALL {
+        let harbour = open(revision).await;
+        let first = harbour.connection.list_templates().await.unwrap().items.len();
+        let second = harbour.connection.list_templates().await.unwrap().items.len();
+        let asked = if revision == Revision::V2026_07_28 { 1 } else { 2 };
+        assert_eq!((first, harbour.sent("resources/templates/list")), (second, asked), "{revision}");
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_makes_a_kept_list_stale() {
+    let harbour = open(Revision::V2026_07_28).await;
+    let interest = wharf_wire::Interest { tools: true, ..wharf_wire::Interest::default() };
+    let mut subscription = harbour.connection.subscribe(interest).await.unwrap();
+    let before = harbour.connection.list_tools().await.unwrap().items.len();
+    harbour.call("hire_crane", json!({})).await;
+    subscription.next().await.unwrap();
+    assert_eq!(harbour.connection.list_tools().await.unwrap().items.len(), before + 1);
+    harbour.connection.close().await;
+}
+
+#[tokio::test]
+async fn what_came_of_answers_is_not_kept() {
+    let harbour = open(Revision::V2026_07_28).await;
+    for _ in 0..2 {
+        harbour.connection.read_resource("harbour://log", CallOptions::default()).await.unwrap();
+    }
+    assert_eq!(harbour.questions().len(), 2);
+    harbour.connection.close().await;
+}
+
+#[tokio::test]
+async fn arguments_are_completed() {
+    for revision in ALL {
+        let harbour = open(revision).await;
+        let template = Reference::Template("demo://dock/{berth}");
+        let found = harbour.connection.complete_argument(template, "berth", "north", &[]).await;
+        assert!(found.unwrap().values.contains(&"north-1".to_owned()), "{revision}");
+        let prompt = Reference::Prompt("review");
+        let found = harbour.connection.complete_argument(prompt, "language", "r", &[]).await.unwrap();
+        assert!(!found.values.is_empty(), "{revision}");
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn completion_knows_what_was_typed_before() {
+    for &revision in crate::host::ASKING {
+        let harbour = open(revision).await;
+        let template = Reference::Template("quay://{side}/{no}");
+        let known = [("side".to_owned(), "north".to_owned())];
+        let found = harbour.connection.complete_argument(template, "no", "", &known).await.unwrap();
+        assert!(found.values.contains(&"3".to_owned()), "{revision}: {found:?}");
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn skills_are_listed_and_verified_when_loaded() {
+    let harbour = open(Revision::V2026_07_28).await;
+    let listed = harbour.connection.list_skills().await.unwrap();
+    assert_eq!((listed.items.len(), listed.withheld.len(), harbour.sent("resources/read")), (2, 0, 0));
+    for skill in &listed.items {
+        let loaded = harbour.connection.load_skill(skill).await.unwrap();
+        assert!(loaded.is_verified() && loaded.text.contains(&skill.name));
+    }
+    assert_eq!(harbour.sent("resources/read"), 2);
+    harbour.connection.close().await;
+}
+
+#[tokio::test]
+async fn icons_follow_the_rules() {
+    for &revision in crate::host::LATEST {
+        let harbour = open(revision).await;
+        let tools = harbour.connection.list_tools().await.unwrap();
+        let found: Vec<_> =
+            tools.items.iter().flat_map(|tool| icons(&tool.raw, &wharf_wire::Bounds::default())).collect();
+        assert!(!found.is_empty(), "{revision}");
+        // A server without an address of its own has nobody to share one with: only what it sends along is shown.
+        assert!(found.iter().any(|icon| icon.allowed(None).is_ok()), "{revision}");
+        assert!(found.iter().filter(|icon| icon.src.starts_with("https:")).all(|icon| icon.allowed(None).is_err()));
+        harbour.connection.close().await;
+    }
+}

@@ -1,0 +1,9 @@
+//! The client library against the demo server, every feature in every revision that has it.
+//! `docs/protocol.md` names these tests; [`table`] checks that it names them rightly.
+
+mod asking;
+mod host;
+mod keeping;
+mod table;
+mod watching;
+mod working;

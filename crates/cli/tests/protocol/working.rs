@@ -1,0 +1,105 @@
+//! Work that takes its time: progress and tasks, the latter in both their forms.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use wharf_client::{CallError, CallOptions, Started, TaskHandle, TaskOptions};
+use wharf_wire::{ElicitAnswer, Raw, Revision, TaskStatus};
+
+use crate::host::{ALL, Harbour, LATEST, open, open_with, text};
+
+async fn start(harbour: &Harbour, arguments: Value) -> Box<TaskHandle> {
+    let arguments = Raw::of(&arguments).unwrap();
+    match harbour.connection.start_task("unload_ship", &arguments, TaskOptions::default()).await.unwrap() {
+        Started::Task(task) => task,
+        Started::Finished(result) => panic!("no task was made: {}", result.raw.get()),
+    }
+}
+
+#[tokio::test]
+async fn progress_comes_before_the_result() {
+    for revision in ALL {
+        let harbour = open(revision).await;
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let options = CallOptions::default().progress(move |progress| sink.lock().unwrap().push(progress.progress));
+        let arguments = Raw::parse(r#"{"seconds":0.06,"steps":3}"#).unwrap();
+        let result = harbour.connection.call_tool("slow", &arguments, options).await.unwrap();
+        assert!(!result.is_error, "{revision}: {}", result.raw.get());
+        let seen = seen.lock().unwrap().clone();
+        assert!(!seen.is_empty() && seen.is_sorted(), "{revision}: {seen:?}");
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_followed_to_its_end() {
+    for &revision in LATEST {
+        let harbour = open(revision).await;
+        let task = start(&harbour, json!({ "containers": 3, "interval_ms": 20 })).await;
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let watch = Arc::new(move |task: &wharf_wire::Task| sink.lock().unwrap().push(task.status));
+        let result = task.finish(Some(watch)).await.unwrap();
+        let data: Value = serde_json::from_str(result.structured.unwrap().get()).unwrap();
+        assert_eq!(data["unloaded"], 3, "{revision}");
+        let seen = seen.lock().unwrap().clone();
+        assert_eq!(seen.first(), Some(&TaskStatus::Working), "{revision}");
+        assert_eq!(seen.last(), Some(&TaskStatus::Completed), "{revision}");
+        // It is found again by its id.
+        let again = harbour.connection.task(task.id());
+        assert_eq!(again.refresh().await.unwrap().status, TaskStatus::Completed, "{revision}");
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_may_ask() {
+    for &revision in LATEST {
+        let signature = ElicitAnswer::Accept(Some(Raw::parse(r#"{"name":"Ada"}"#).unwrap()));
+        let harbour = open_with(revision, [signature]).await;
+        let task = start(&harbour, json!({ "containers": 1, "interval_ms": 5, "ask": true })).await;
+        let result = task.finish(None).await.unwrap();
+        assert!(text(&result).contains("Ada"), "{revision}: {}", result.raw.get());
+        assert_eq!(harbour.questions(), ["demo form"], "{revision}");
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled_by_its_own_method() {
+    for &revision in LATEST {
+        let harbour = open(revision).await;
+        let task = start(&harbour, json!({ "containers": 1000, "interval_ms": 1000 })).await;
+        task.cancel().await.unwrap();
+        let outcome = task.finish(None).await;
+        assert!(outcome.is_err(), "{revision}");
+        assert_eq!(task.refresh().await.unwrap().status, TaskStatus::Cancelled, "{revision}");
+        assert_eq!(
+            harbour.sent("notifications/cancelled"),
+            usize::from(revision == Revision::V2026_07_28),
+            "{revision}"
+        );
+        harbour.connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_plain_call_stays_with_the_task_a_server_makes_of_it() {
+    let harbour = open(Revision::V2026_07_28).await;
+    let result = harbour.call("unload_ship", json!({ "containers": 2, "interval_ms": 10 })).await;
+    let data: Value = serde_json::from_str(result.structured.unwrap().get()).unwrap();
+    assert_eq!((data["unloaded"].clone(), harbour.sent("tools/call")), (json!(2), 1));
+    assert!(harbour.sent("tasks/get") + harbour.sent("subscriptions/listen") > 0);
+    harbour.connection.close().await;
+}
+
+#[tokio::test]
+async fn a_task_nobody_knows() {
+    for &revision in LATEST {
+        let harbour = open(revision).await;
+        let outcome = harbour.connection.task("no such task").refresh().await;
+        assert!(matches!(outcome, Err(CallError::Task(_))), "{revision}: {outcome:?}");
+        harbour.connection.close().await;
+    }
+}
