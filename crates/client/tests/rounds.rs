@@ -1,6 +1,8 @@
 //! Calls in parallel, each asked something several times before it is answered (2026-07-28, basic/patterns/mrtr):
 //! however they interleave, no `requestState` and no answer ever reaches another call.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -87,7 +89,8 @@ async fn play(scripts: Vec<Script>, choices: Vec<Choice>) -> Vec<String> {
         .enumerate()
         .map(|(number, script)| tokio::spawn(one_call(connection.clone(), number, script.clone(), Arc::clone(&asked))));
     for call in calls.collect::<Vec<_>>() {
-        problems.lock().unwrap().extend(call.await.unwrap());
+        let problem = call.await.unwrap();
+        problems.lock().unwrap().extend(problem);
     }
     connection.close().await;
     std::mem::take(&mut *problems.lock().unwrap())

@@ -17,5 +17,5 @@ mod options;
 mod report;
 
 pub use drive::{block_on, drive};
-pub use options::{Flavour, Options};
+pub use options::{Flavour, Local, Options};
 pub use report::{Measured, Report, Stopwatch, WARM_UP, nanoseconds};

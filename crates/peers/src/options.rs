@@ -23,6 +23,15 @@ impl Flavour {
     }
 }
 
+/// Which server the client of servers in its own process calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Local {
+    /// One made of closures.
+    Closure,
+    /// A handler of the Rust SDK.
+    Rmcp,
+}
+
 /// What to measure, as said on the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -39,6 +48,8 @@ pub struct Options {
     pub flavour: Flavour,
     /// A file with the request line to send; only the raw client takes it.
     pub template: Option<PathBuf>,
+    /// The server to call; only the client of servers in its own process has the choice.
+    pub local: Local,
     /// Looks inside each result instead of leaving it raw; only our own client has the choice.
     pub typed: bool,
     /// Prints the request line as a template and leaves; only our own client knows it.
@@ -46,7 +57,8 @@ pub struct Options {
 }
 
 const USAGE: &str = "flags: --server PATH [--payload BYTES] [--conc CALLERS] [--secs SECONDS]
-       [--calls N] [--rt current|multi] [--template FILE] [--typed] [--print-template]";
+       [--calls N] [--rt current|multi] [--template FILE] [--typed] [--print-template]
+       [--local closure|rmcp]";
 
 impl Options {
     /// Reads the process's own arguments; on a bad one, says so and exits with 2.
@@ -66,6 +78,7 @@ impl Options {
             calls: None,
             flavour: Flavour::Current,
             template: None,
+            local: Local::Closure,
             typed: false,
             print_template: false,
         };
@@ -79,6 +92,7 @@ impl Options {
                 "--calls" => options.calls = Some(number(&flag, &value()?)?),
                 "--rt" => options.flavour = flavour(&value()?)?,
                 "--template" => options.template = Some(value()?.into()),
+                "--local" => options.local = local(&value()?)?,
                 "--typed" => options.typed = true,
                 "--print-template" => options.print_template = true,
                 _ => return Err(format!("unknown flag {flag}")),
@@ -119,6 +133,14 @@ fn flavour(value: &str) -> Result<Flavour, String> {
     }
 }
 
+fn local(value: &str) -> Result<Local, String> {
+    match value {
+        "closure" => Ok(Local::Closure),
+        "rmcp" => Ok(Local::Rmcp),
+        other => Err(format!("--local is closure or rmcp, not {other}")),
+    }
+}
+
 #[allow(clippy::print_stderr, reason = "the usage belongs on stderr")]
 fn eprintln_usage(complaint: &str) {
     eprintln!("{complaint}\n{USAGE}");
@@ -134,18 +156,21 @@ mod tests {
 
     #[test]
     fn flags_land_in_their_fields() {
-        let options = check("--server s --payload 9 --conc 4 --secs 0.5 --calls 7 --rt multi --template t").unwrap();
+        let options =
+            check("--server s --payload 9 --conc 4 --secs 0.5 --calls 7 --rt multi --template t --local rmcp");
+        let options = options.unwrap();
         assert_eq!(options.text(), "xxxxxxxxx");
         assert_eq!(options.conc, 4);
         assert_eq!(options.time, Duration::from_millis(500));
         assert_eq!(options.calls, Some(7));
         assert_eq!(options.flavour, Flavour::Multi);
         assert_eq!(options.template, Some("t".into()));
+        assert_eq!(options.local, Local::Rmcp);
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for line in ["", "--server", "--server s --conc 0", "--server s --secs -1", "--what"] {
+        for line in ["", "--server", "--server s --conc 0", "--server s --secs -1", "--server s --local x", "--what"] {
             assert!(check(line).is_err(), "{line}");
         }
     }

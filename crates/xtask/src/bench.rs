@@ -1,5 +1,6 @@
 //! `cargo xtask bench stdio`: calls per second over a pipe, of our client, of other people's and
-//! of a client that only moves bytes, which is the limit. All talk to the same echo server.
+//! of a client that only moves bytes, which is the limit. All talk to the same echo server. Beside
+//! them, what a call costs when the server is in the same process.
 //!
 //! The clients take turns within each round, and are compared within it: whatever else is going
 //! on at the time then falls on all of them.
@@ -29,7 +30,8 @@ pub fn stdio(words: &[&str]) -> Outcome {
     run(cargo().args(["build", "--release", "--package", "wharf-peers"]))?;
     let binaries = target().join("release");
     let field = field(&binaries, &home)?;
-    let samples = rounds::measure(&plan, &field, &binaries.join("bench-echo"))?;
+    let everybody = [&field[..], &local(&binaries)].concat();
+    let samples = rounds::measure(&plan, &everybody, &binaries.join("bench-echo"))?;
     rounds::keep(&samples, &target().join("bench/stdio.jsonl"))?;
     let instructions = instructions::count(&field, &binaries.join("bench-echo"));
     let page = tables::page(&plan, &field, &samples, &instructions);
@@ -64,7 +66,20 @@ impl Plan {
     }
 }
 
+/// Our own client against servers in its own process, and the client over the pipe that each is
+/// compared with.
+const LOCAL: [(&str, [&str; 4], &str); 4] = [
+    ("closures, one thread", ["--local", "closure", "--rt", "current"], OURS_CURRENT),
+    ("closures, two workers", ["--local", "closure", "--rt", "multi"], OURS_MULTI),
+    ("rmcp 3.8 handler, one thread", ["--local", "rmcp", "--rt", "current"], OURS_CURRENT),
+    ("rmcp 3.8 handler, two workers", ["--local", "rmcp", "--rt", "multi"], OURS_MULTI),
+];
+
+const OURS_CURRENT: &str = "Wharf, one thread";
+const OURS_MULTI: &str = "Wharf, two workers";
+
 /// A client to measure, as a command that takes the common flags.
+#[derive(Clone)]
 struct Client {
     label: &'static str,
     program: PathBuf,
@@ -91,8 +106,8 @@ fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
     let mut field = Vec::new();
     if ours.is_file() {
         limit.arguments = vec!["--template".into(), template(&ours)?.into()];
-        field.push(Client::new("Wharf, one thread", ours.clone(), rt("current")).counted());
-        field.push(Client::new("Wharf, two workers", ours, rt("multi")));
+        field.push(Client::new(OURS_CURRENT, ours.clone(), rt("current")).counted());
+        field.push(Client::new(OURS_MULTI, ours, rt("multi")));
     } else {
         say!("Wharf is LEFT OUT: there is no {}", ours.display());
     }
@@ -102,6 +117,12 @@ fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
     field.push(Client::new("TypeScript SDK 2.4", "node".into(), [home.join("clients/ts2.mjs").into()]));
     field.push(Client::new("Python SDK 2.3", home.join("py2/bin/python"), [home.join("clients/py2.py").into()]));
     Ok(field)
+}
+
+/// Those who have their server in their own process.
+fn local(binaries: &Path) -> Vec<Client> {
+    let program = binaries.join("bench-local");
+    LOCAL.map(|(label, arguments, _)| Client::new(label, program.clone(), arguments.map(Into::into))).into()
 }
 
 /// Has our client say what it sends, so that the limit sends the same bytes.

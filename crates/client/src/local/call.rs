@@ -3,6 +3,7 @@
 use serde_json::json;
 use wharf_wire::{Bounds, DecodeError, Raw};
 
+use super::{quoted, written};
 use crate::transport::memory::Outbox;
 
 /// One call of a tool.
@@ -38,7 +39,9 @@ pub struct ToolReply(Raw);
 impl ToolReply {
     /// One block of text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::of(&json!({ "content": [{ "type": "text", "text": text.into() }], "resultType": "complete" }))
+        let text = quoted(&text.into());
+        let parts = [r#"{"content":[{"type":"text","text":"#, &text, r#"}],"resultType":"complete"}"#];
+        Self(written(parts.concat()))
     }
 
     /// Structured data, and its text for whoever reads only that.
@@ -63,5 +66,19 @@ impl ToolReply {
 
     fn of(value: &serde_json::Value) -> Self {
         Self(Raw::of(value).unwrap_or_else(|_| Raw::empty_object()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_answered_as_it_is() {
+        for text in ["", "plain", "a \"quoted\" one", "back\\slash", "two\nlines", "\u{1}", "Grüße \u{1f6a2}"] {
+            let answer: serde_json::Value = ToolReply::text(text).into_raw().decode(&Bounds::default()).unwrap();
+            assert_eq!(answer["content"], json!([{ "type": "text", "text": text }]));
+            assert_eq!(answer["resultType"], "complete");
+        }
     }
 }

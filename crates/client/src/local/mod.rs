@@ -3,18 +3,23 @@
 //! It speaks 2026-07-28, and only what it has been given is declared.
 
 mod call;
+mod ferry;
 mod serving;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
-use wharf_wire::Raw;
+use wharf_wire::{Raw, Span};
 
 use crate::services::Pending;
 use crate::transport::memory::{LocalServer, ServerEnd, Workers};
 
 pub use call::{ToolCall, ToolReply};
+use ferry::{Ferry, host_side, worker_side};
 use serving::Serving;
 
 type ToolHandler = Arc<dyn Fn(ToolCall) -> Pending<Result<ToolReply, String>> + Send + Sync>;
@@ -100,13 +105,14 @@ impl ClosureServer {
 }
 
 impl LocalServer for ClosureServer {
-    fn serve(self: Box<Self>, mut end: ServerEnd, workers: Workers) -> Pending<()> {
-        Box::pin(async move {
-            let serving = Serving::new(*self, end.outbox(), workers);
-            while let Some(message) = end.receive().await {
-                serving.take(&message);
-            }
-        })
+    /// Takes messages on the workers themselves: a call goes from the caller's thread to the one that handles it and
+    /// back, and by no other.
+    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
+        let ferry = Arc::new(Ferry::default());
+        let serving = Arc::new(Serving::new(*self, end.outbox(), Arc::clone(&ferry), workers.clone()));
+        let (taker, its_ferry, its_end) = (Arc::downgrade(&serving), Arc::clone(&ferry), end.clone());
+        workers.reside(move || Box::pin(worker_side(taker.clone(), Arc::clone(&its_ferry), its_end.clone())));
+        Box::pin(host_side(serving, ferry, end, workers))
     }
 }
 
@@ -121,4 +127,16 @@ fn complete(mut result: Value) -> Raw {
         object.insert("resultType".to_owned(), "complete".into());
     }
     Raw::of(&result).unwrap_or_else(|_| Raw::empty_object())
+}
+
+/// Text written here, which is known to be JSON on one line.
+fn written(text: impl Into<Bytes>) -> Raw {
+    let text: Bytes = text.into();
+    Span { start: 0, end: text.len() }.share(&text)
+}
+
+/// A text as a JSON string. Most have nothing to escape, which is found out sooner than it is written one by one.
+fn quoted(text: &str) -> String {
+    let escapes = text.bytes().fold(false, |found, byte| found | (byte < b' ') | (byte == b'"') | (byte == b'\\'));
+    if escapes { Value::from(text).to_string() } else { ["\"", text, "\""].concat() }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -10,7 +12,10 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use wharf_wire::{Bounds, Raw, Revision, code, scan};
 
-use super::{ClosureServer, PromptHandler, ReadHandler, ToolCall, ToolHandler, ToolReply, complete, user_message};
+use super::ferry::Ferry;
+use super::{
+    ClosureServer, PromptHandler, ReadHandler, ToolCall, ToolHandler, ToolReply, complete, user_message, written,
+};
 use crate::engine::Refusal;
 use crate::transport::memory::{Incoming, Outbox, Workers};
 
@@ -20,6 +25,7 @@ const MOST_AT_ONCE: usize = 64;
 pub(super) struct Serving {
     server: ClosureServer,
     outbox: Outbox,
+    ferry: Arc<Ferry>,
     workers: Workers,
     turns: Arc<Semaphore>,
     running: Running,
@@ -32,6 +38,8 @@ type Handled = Result<Raw, Refusal>;
 
 /// A request, taken apart.
 struct Asked<'a> {
+    /// The whole message.
+    text: &'a Bytes,
     method: &'a str,
     id: &'a [u8],
     params: Option<Raw>,
@@ -57,25 +65,41 @@ struct Meta<'a> {
 }
 
 impl Serving {
-    pub fn new(server: ClosureServer, outbox: Outbox, workers: Workers) -> Self {
-        Self { server, outbox, workers, turns: Arc::new(Semaphore::new(MOST_AT_ONCE)), running: Arc::default() }
+    pub fn new(server: ClosureServer, outbox: Outbox, ferry: Arc<Ferry>, workers: Workers) -> Self {
+        let turns = Arc::new(Semaphore::new(MOST_AT_ONCE));
+        Self { server, outbox, ferry, workers, turns, running: Arc::default() }
     }
 
+    /// Takes a message. What is answered at once waits at the ferry until somebody rings.
     pub fn take(&self, message: &Incoming) {
         let Ok(envelope) = scan(&message.text) else { return };
         let Some(method) = envelope.method(&message.text) else { return };
-        let params = envelope.params.map(|params| params.copy(&message.text));
+        let params = envelope.params.map(|params| params.share(&message.text));
         match envelope.id {
             Some(id) => {
                 let id = id.of(&message.text);
-                let asked = Asked { method: &method, id, params, depth: message.depth };
+                let asked = Asked { text: &message.text, method: &method, id, params, depth: message.depth };
                 if let Some(answer) = self.answer(&asked) {
-                    reply(&self.outbox, id, answer);
+                    self.ferry.load(reply(id, answer));
                 }
             }
             None if method == "notifications/cancelled" => self.cancel(params),
             None => {}
         }
+    }
+
+    /// Takes a message on a thread of the workers from elsewhere; says whether there was one, and otherwise refuses.
+    pub fn take_elsewhere(self: &Arc<Self>, message: Incoming) -> bool {
+        let (serving, text, depth) = (Arc::clone(self), message.text.clone(), message.depth);
+        let work = async move {
+            serving.take(&message);
+            serving.ferry.ring();
+        };
+        let taken = self.workers.spawn(depth, work).is_some();
+        if !taken && let Some(id) = scan(&text).ok().and_then(|envelope| envelope.id) {
+            self.outbox.send(reply(id.of(&text), Err(nothing_runs())));
+        }
+        taken
     }
 
     /// Answers at once, or begins something that answers later.
@@ -123,10 +147,10 @@ impl Serving {
             return Some(Err(Refusal::new(code::INVALID_PARAMS, "unknown tool")));
         };
         let handler: ToolHandler = Arc::clone(handler);
-        let raw = |value: &RawValue| Raw::parse(value.get().to_owned()).ok();
+        let shared = |value: &RawValue| written(asked.text.slice_ref(value.get().as_bytes()));
         let call = ToolCall {
-            arguments: params.arguments.and_then(raw).unwrap_or_else(Raw::empty_object),
-            progress: params.meta.as_ref().and_then(|meta| meta.progress_token).and_then(raw),
+            arguments: params.arguments.map(shared).unwrap_or_else(Raw::empty_object),
+            progress: params.meta.as_ref().and_then(|meta| meta.progress_token).map(shared),
             outbox: self.outbox.clone(),
         };
         let work = self.workers.caught(async move { handler(call).await });
@@ -171,17 +195,36 @@ impl Serving {
         })
     }
 
-    /// Does it on the workers, when it is its turn. What is cancelled before never begins.
+    /// Does it when it is its turn: here and now if it needs to wait for nothing. What is cancelled before never begins.
+    ///
+    /// A call within a call needs no turn: the one that waits for it has one, and if all were taken by such callers
+    /// none would ever be given back.
     fn begin(&self, asked: &Asked<'_>, work: impl Future<Output = Handled> + Send + 'static) -> Option<Handled> {
-        let (outbox, running, turns) = (self.outbox.clone(), Arc::clone(&self.running), Arc::clone(&self.turns));
+        let turns = (asked.depth == 0).then(|| Arc::clone(&self.turns));
+        let mut work = Box::pin(async move {
+            let _turn = match turns {
+                Some(turns) => turns.acquire_owned().await.ok(),
+                None => None,
+            };
+            work.await
+        });
+        match self.workers.first_step(asked.depth, work.as_mut()) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => self.go_on(asked, work),
+        }
+    }
+
+    /// Has the workers do what needs to wait.
+    fn go_on(&self, asked: &Asked<'_>, work: impl Future<Output = Handled> + Send + 'static) -> Option<Handled> {
+        let (ferry, running) = (Arc::clone(&self.ferry), Arc::clone(&self.running));
         let id = asked.id.to_vec();
         // Held until the call is entered, so that it cannot end before.
         let mut entries = locked(&self.running);
         let task = self.workers.spawn(asked.depth, async move {
-            let _turn = turns.acquire_owned().await;
             let answer = work.await;
             if locked(&running).remove(&id).is_some() {
-                reply(&outbox, &id, answer);
+                ferry.load(reply(&id, answer));
+                ferry.ring();
             }
         });
         match task {
@@ -189,7 +232,7 @@ impl Serving {
                 entries.insert(asked.id.to_vec(), task);
                 None
             }
-            None => Some(Err(Refusal::new(code::INTERNAL, "too many of its handlers block; nothing runs any more"))),
+            None => Some(Err(nothing_runs())),
         }
     }
 
@@ -225,15 +268,19 @@ fn list<T>(key: &str, all: &[(Value, T)]) -> Raw {
     complete(json!({ key: items, "ttlMs": 3_600_000, "cacheScope": "public" }))
 }
 
-fn reply(outbox: &Outbox, id: &[u8], answer: Handled) {
-    let id = String::from_utf8_lossy(id);
-    outbox.send(match answer {
-        Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get()),
+fn reply(id: &[u8], answer: Handled) -> Vec<u8> {
+    let head: [&[u8]; 2] = [br#"{"jsonrpc":"2.0","id":"#, id];
+    match answer {
+        Ok(result) => [&head[..], &[br#","result":"#, result.as_bytes(), b"}"]].concat().concat(),
         Err(Refusal { code, message }) => {
-            let message = Value::from(message);
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
+            let error = format!(r#","error":{{"code":{code},"message":{}}}}}"#, Value::from(message));
+            [&head[..], &[error.as_bytes()]].concat().concat()
         }
-    });
+    }
+}
+
+fn nothing_runs() -> Refusal {
+    Refusal::new(code::INTERNAL, "too many of its handlers block; nothing runs any more")
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

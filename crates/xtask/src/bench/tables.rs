@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::instructions::{self, Counts};
 use super::rounds::{Sample, Setting};
-use super::{CALLERS, CORES, Client, PAYLOADS, Plan};
+use super::{CALLERS, CORES, Client, LOCAL, PAYLOADS, Plan};
 use crate::run::Surroundings;
 
 pub fn page(plan: &Plan, field: &[Client], samples: &[Sample], counts: &[Counts]) -> String {
@@ -15,6 +15,7 @@ pub fn page(plan: &Plan, field: &[Client], samples: &[Sample], counts: &[Counts]
             page.push_str(&rates(field, samples, cores, payload));
         }
     }
+    page.push_str(&in_process(samples));
     page.push_str("\n## Instructions\n\n");
     page.push_str(&instruction_table(counts));
     page
@@ -34,22 +35,47 @@ fn introduction(plan: &Plan, here: &Surroundings) -> String {
 }
 
 fn rates(field: &[Client], samples: &[Sample], cores: usize, payload: usize) -> String {
-    let mut table = String::from("| client |");
+    let rows: Vec<_> = field.iter().map(|client| (client.label, field[0].label)).collect();
+    table("client", &rows, samples, cores, payload)
+}
+
+/// One row for each label, compared with the label beside it.
+fn table(what: &str, rows: &[(&str, &str)], samples: &[Sample], cores: usize, payload: usize) -> String {
+    let mut table = format!("| {what} |");
     for callers in CALLERS {
         let _ = write!(table, " {} |", plural(callers, "caller"));
     }
     let _ = writeln!(table, "\n| --- |{}", " ---: |".repeat(CALLERS.len()));
-    for client in field {
-        let _ = write!(table, "| {} |", client.label);
+    for (label, limit) in rows {
+        let _ = write!(table, "| {label} |");
         for callers in CALLERS {
             let setting = Setting { cores, payload, callers };
-            let rate = median(rounds_of(samples, setting, client.label));
-            let relation = median(relations(samples, setting, field[0].label, client.label));
+            let rate = median(rounds_of(samples, setting, label));
+            let relation = median(relations(samples, setting, limit, label));
             let _ = write!(table, " {} ({relation:.2}×) |", grouped(rate.round() as u64));
         }
         table.push('\n');
     }
     table
+}
+
+/// What a call costs without a pipe, beside the same client's call over one.
+fn in_process(samples: &[Sample]) -> String {
+    let mut text = String::from(
+        "\n## In the same process\n\n\
+         Calls per second of an `echo` that lives in the client's process, and in brackets the time per call relative \
+         to the same client's call over stdio in the same round: below 1.00× the call in the process costs less. \
+         Decoding the arguments and writing the result are in these figures; the echo server over stdio does \
+         neither, it copies bytes.\n",
+    );
+    for cores in CORES {
+        for payload in PAYLOADS {
+            let _ = writeln!(text, "\n### {}, {}\n", plural(cores, "core"), bytes(payload));
+            let rows = LOCAL.map(|(label, _, over_stdio)| (label, over_stdio));
+            text.push_str(&table("server", &rows, samples, cores, payload));
+        }
+    }
+    text
 }
 
 /// The client's rate in each round, in the rounds' order.
@@ -136,6 +162,15 @@ mod tests {
         let samples =
             [sample(0, "limit", 100.0), sample(0, "us", 50.0), sample(1, "us", 100.0), sample(1, "limit", 300.0)];
         assert_eq!(relations(&samples, setting, "limit", "us"), [2.0, 3.0]);
+    }
+
+    #[test]
+    fn a_server_in_the_process_is_compared_with_the_same_client_over_stdio() {
+        let setting = Setting { cores: 1, payload: 64, callers: 1 };
+        let sample = |label, rate| Sample { round: 0, setting, label, rate, median: 0.0 };
+        let page = in_process(&[sample(LOCAL[0].2, 100.0), sample(LOCAL[0].0, 1600.0)]);
+        let row = page.lines().find(|line| line.contains(LOCAL[0].0)).unwrap_or_default();
+        assert!(row.starts_with("| closures, one thread | 1 600 (0.06×) |"), "{row}");
     }
 
     #[test]

@@ -58,9 +58,7 @@ impl MemoryLink {
             let arrived = self.arrived.notified();
             {
                 let mut queue = self.queue();
-                if let Some(message) = queue.waiting.pop_front() {
-                    queue.taken += 1;
-                    queue.bytes -= message.text.len();
+                if let Some(message) = queue.take() {
                     return Some(message);
                 }
                 if queue.state != State::Open {
@@ -69,6 +67,14 @@ impl MemoryLink {
             }
             arrived.await;
         }
+    }
+
+    pub fn take(&self) -> Option<Incoming> {
+        self.queue().take()
+    }
+
+    pub async fn arrival(&self) {
+        self.arrived.notified().await;
     }
 
     pub fn close(&self, state: State) {
@@ -92,6 +98,15 @@ impl MemoryLink {
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn take(&mut self) -> Option<Incoming> {
+        let message = self.waiting.pop_front()?;
+        self.taken += 1;
+        self.bytes -= message.text.len();
+        Some(message)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::services::Pending;
 
 pub use link::Incoming;
 use link::{MemoryLink, State};
+use workers::Caught;
 pub use workers::{Panicked, Workers, WorkersHealth};
 
 /// A server that lives in this process.
@@ -31,6 +32,7 @@ pub trait LocalServer: Send + 'static {
 }
 
 /// The server's end of a connection.
+#[derive(Clone)]
 pub struct ServerEnd {
     link: Arc<MemoryLink>,
     outbox: Outbox,
@@ -40,6 +42,16 @@ impl ServerEnd {
     /// The next message, or nothing once the client has hung up.
     pub async fn receive(&mut self) -> Option<Incoming> {
         self.link.receive().await
+    }
+
+    /// The next message, if it is there already.
+    pub(crate) fn take(&self) -> Option<Incoming> {
+        self.link.take()
+    }
+
+    /// Resolves when something has arrived since it last did, or the client has hung up. For one to wait at a time.
+    pub(crate) async fn arrival(&self) {
+        self.link.arrival().await;
     }
 
     /// What messages are sent by; cheap to clone and good on any thread.
@@ -108,16 +120,22 @@ fn open(server: Box<dyn LocalServer>, opening: &Opening) -> Open {
 
 /// Serves, keeps the clock, and ends every call when the server is done.
 async fn run(
-    mut serving: Pending<()>,
+    serving: Pending<()>,
     engine: Arc<Engine>,
     link: Arc<MemoryLink>,
     workers: Workers,
     done: watch::Sender<bool>,
 ) {
-    let cause = tokio::select! {
-        () = &mut serving => GoneCause::Stopped,
-        () = keep_time(&engine, &link) => GoneCause::Closed,
+    let mut serving = Caught(Box::pin(serving));
+    let stopped = tokio::select! {
+        outcome = &mut serving => outcome,
+        () = keep_time(&engine, &link) => Ok(()),
     };
+    if let Err(panicked) = stopped {
+        tracing::warn!(%panicked, "a server in this process failed");
+    }
+    // A server that ends because its client has hung up has not stopped by itself.
+    let cause = if link.is_open() { GoneCause::Stopped } else { GoneCause::Closed };
     if cause == GoneCause::Closed {
         engine.withdraw_all();
     }

@@ -7,15 +7,16 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use crate::limits::Limits;
+use crate::services::Pending;
 
 tokio::task_local! {
     /// Within how many calls to servers in this process the present work lies.
@@ -43,6 +44,10 @@ struct Shared {
     /// The runtime of the host, where somebody looks after the threads.
     host: Handle,
     current: Mutex<Option<Worker>>,
+    /// What every thread does beside its jobs, begun anew on each.
+    resident: Mutex<Option<Resident>>,
+    /// There is no thread, and none to be had.
+    exhausted: Notify,
     /// How long a thread may go without taking a turn while there is work.
     stall: Duration,
     grace: Duration,
@@ -51,14 +56,25 @@ struct Shared {
     set_aside: AtomicUsize,
     leaked: AtomicU64,
     panics: AtomicU64,
-    closed: AtomicBool,
+    closed: watch::Sender<bool>,
 }
+
+type Resident = Arc<dyn Fn() -> Pending<()> + Send + Sync>;
 
 /// A thread and its runtime.
 struct Worker {
     handle: Handle,
+    load: Arc<Load>,
     stop: watch::Sender<bool>,
     ended: watch::Receiver<bool>,
+}
+
+/// The jobs of one thread.
+#[derive(Default)]
+struct Load {
+    jobs: AtomicUsize,
+    /// The last of them is done.
+    idle: Notify,
 }
 
 /// How the workers of a server are.
@@ -89,6 +105,8 @@ impl Workers {
             server: server.to_owned(),
             host: Handle::current(),
             current: Mutex::new(None),
+            resident: Mutex::new(None),
+            exhausted: Notify::new(),
             stall: limits.local_stall,
             grace: limits.stop_grace,
             watched: AtomicBool::new(false),
@@ -96,7 +114,7 @@ impl Workers {
             set_aside: AtomicUsize::new(0),
             leaked: AtomicU64::new(0),
             panics: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
+            closed: watch::Sender::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -105,14 +123,33 @@ impl Workers {
     ///
     /// A panic ends the work and nothing else; see [`Workers::caught`] for being told of it.
     pub fn spawn(&self, depth: usize, work: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
-        let handle = self.worker()?;
-        let job = Job::begin(&self.shared);
+        let (handle, load) = self.worker()?;
+        let job = Job::begin(&self.shared, Some(load));
         let task = handle.spawn(DEPTH.scope(depth + 1, async move {
             let _job = job;
             let _ = Caught(Box::pin(work)).await;
         }));
         self.watch();
         Some(task.abort_handle())
+    }
+
+    /// Has every thread do this beside its jobs, from now on: whatever takes a server's messages where they are handled.
+    pub(crate) fn reside(&self, resident: impl Fn() -> Pending<()> + Send + Sync + 'static) {
+        *self.shared.resident() = Some(Arc::new(resident));
+        self.worker();
+    }
+
+    /// Takes the first step of some work for a message of this depth, on the present thread, which must be one of
+    /// these. Work that is not done by then wants to be spawned: nobody is told when it can go on.
+    pub(crate) fn first_step<T>(&self, depth: usize, work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+        let _job = Job::begin(&self.shared, None);
+        self.watch();
+        DEPTH.sync_scope(depth + 1, || work.poll(&mut Context::from_waker(Waker::noop())))
+    }
+
+    /// Resolves when so many threads have been set aside that there is none left.
+    pub(crate) async fn exhausted(&self) {
+        self.shared.exhausted.notified().await;
     }
 
     /// Wraps a handler's work, so that its panic becomes a value.
@@ -145,62 +182,62 @@ impl Workers {
 
     /// Ends the present thread as soon as it takes a turn, without waiting.
     pub(super) fn dismiss(&self) {
-        self.shared.closed.store(true, Ordering::Release);
+        self.shared.closed.send_replace(true);
         drop(self.shared.current().take());
     }
 
     /// Ends the present thread and waits a grace for it.
     pub(super) async fn stop(&self) {
-        self.shared.closed.store(true, Ordering::Release);
+        self.shared.closed.send_replace(true);
         let worker = self.shared.current().take();
-        let Some(Worker { handle, stop, mut ended }) = worker else { return };
+        let Some(Worker { handle, stop, mut ended, .. }) = worker else { return };
         self.shared.note_leaks(&handle);
         drop((handle, stop));
         let _ = tokio::time::timeout(self.shared.grace, ended.wait_for(|ended| *ended)).await;
     }
 
-    fn worker(&self) -> Option<Handle> {
-        let shared = &self.shared;
-        if shared.closed.load(Ordering::Acquire) || shared.set_aside.load(Ordering::Relaxed) > MOST_SET_ASIDE {
-            return None;
-        }
-        let mut current = shared.current();
+    fn worker(&self) -> Option<(Handle, Arc<Load>)> {
+        let mut current = self.shared.current();
         if current.is_none() {
-            *current = Worker::start(shared);
+            *current = self.shared.another();
         }
-        current.as_ref().map(|worker| worker.handle.clone())
+        current.as_ref().map(|worker| (worker.handle.clone(), Arc::clone(&worker.load)))
     }
 
     /// Sees to it that somebody looks after the thread while there is work.
     fn watch(&self) {
-        if self.shared.watched.load(Ordering::Relaxed) || self.shared.watched.swap(true, Ordering::AcqRel) {
+        if self.shared.watched.load(Ordering::SeqCst) || self.shared.watched.swap(true, Ordering::SeqCst) {
             return;
         }
-        let weak = Arc::downgrade(&self.shared);
-        let stall = self.shared.stall;
         // Ends by itself: when the server does, or when it has nothing to do.
-        self.shared.host.spawn(async move {
-            let mut quiet = 0;
-            while quiet < QUIET_LOOKS {
-                let Some(handle) = weak.upgrade().and_then(|shared| shared.current_handle()) else { return };
-                let beat = handle.spawn(async {});
-                let alive = tokio::time::timeout(stall, beat).await.is_ok();
-                let Some(shared) = weak.upgrade() else { return };
-                if !alive {
-                    shared.set_aside(&handle);
-                }
-                let idle = shared.jobs.load(Ordering::Acquire) == 0;
-                quiet = if idle { quiet + 1 } else { 0 };
-                if idle {
-                    shared.note_leaks(&handle);
-                }
-                drop(shared);
-                tokio::time::sleep(stall).await;
+        self.shared.host.spawn(look_after(Arc::downgrade(&self.shared), self.shared.stall));
+    }
+}
+
+/// Looks after the present thread until there has been nothing to do for a while.
+async fn look_after(weak: Weak<Shared>, stall: Duration) {
+    let mut quiet = 0;
+    loop {
+        if let Some(handle) = weak.upgrade().and_then(|shared| shared.current_handle()) {
+            let alive = tokio::time::timeout(stall, handle.spawn(async {})).await.is_ok();
+            let Some(shared) = weak.upgrade() else { return };
+            if !alive {
+                shared.set_aside(&handle);
+            } else if shared.is_idle() {
+                shared.note_leaks(&handle);
             }
-            if let Some(shared) = weak.upgrade() {
-                shared.watched.store(false, Ordering::Release);
+        }
+        tokio::time::sleep(stall).await;
+        let Some(shared) = weak.upgrade().filter(|shared| !shared.is_closed()) else { return };
+        quiet = if shared.is_idle() { quiet + 1 } else { 0 };
+        if quiet >= QUIET_LOOKS {
+            shared.watched.store(false, Ordering::SeqCst);
+            // Work that began just before this relies on being looked after.
+            if shared.is_idle() || shared.watched.swap(true, Ordering::SeqCst) {
+                return;
             }
-        });
+            quiet = 0;
+        }
     }
 }
 
@@ -209,24 +246,48 @@ impl Shared {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_closed(&self) -> bool {
+        *self.closed.borrow()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.jobs.load(Ordering::SeqCst) == 0
+    }
+
     fn current_handle(&self) -> Option<Handle> {
         self.current().as_ref().map(|worker| worker.handle.clone())
     }
 
+    fn resident(&self) -> MutexGuard<'_, Option<Resident>> {
+        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another thread, unless there have been too many.
+    fn another(self: &Arc<Self>) -> Option<Worker> {
+        let hopeless = self.set_aside.load(Ordering::Relaxed) > MOST_SET_ASIDE;
+        if hopeless || self.is_closed() { None } else { Worker::start(self) }
+    }
+
     /// Leaves a thread that takes no turns to itself, if it is still the present one.
-    fn set_aside(&self, handle: &Handle) {
+    fn set_aside(self: &Arc<Self>, handle: &Handle) {
         let mut current = self.current();
         if current.as_ref().is_some_and(|worker| worker.handle.id() == handle.id()) {
             *current = None;
             self.set_aside.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(server = %self.server, "a handler blocks its thread; the thread was set aside");
+            if self.resident().is_some() {
+                *current = self.another();
+                if current.is_none() {
+                    self.exhausted.notify_one();
+                }
+            }
         }
     }
 
     /// Whatever lives on a thread without a job is something a handler left behind.
     fn note_leaks(&self, handle: &Handle) {
-        let alive = handle.metrics().num_alive_tasks();
-        let left = alive.saturating_sub(self.jobs.load(Ordering::Acquire)) as u64;
+        let expected = self.jobs.load(Ordering::Acquire) + usize::from(self.resident().is_some());
+        let left = handle.metrics().num_alive_tasks().saturating_sub(expected) as u64;
         if self.leaked.swap(left, Ordering::Relaxed) < left {
             tracing::warn!(server = %self.server, tasks = left, "handlers left tasks running");
         }
@@ -242,41 +303,73 @@ impl Worker {
         let weak = Arc::downgrade(shared);
         let name = format!("wharf {}", shared.server.chars().take(8).collect::<String>());
         let id = handle.id();
+        let load = Arc::new(Load::default());
+        let (unfinished, mut closed) = (Arc::clone(&load), shared.closed.subscribe());
+        let resident = shared.resident().clone();
         let thread = std::thread::Builder::new().name(name).spawn(move || {
-            // Over when the sender is dropped.
-            runtime.block_on(async move { while stopped.changed().await.is_ok() {} });
+            if let Some(resident) = resident {
+                runtime.spawn(resident());
+            }
+            // Over when the sender is dropped. A thread that was set aside first ends what it had begun.
+            runtime.block_on(async move {
+                while stopped.changed().await.is_ok() {}
+                tokio::select! {
+                    () = unfinished.done() => {}
+                    _ = closed.wait_for(|closed| *closed) => {}
+                }
+            });
             runtime.shutdown_background();
             // A thread that was set aside and has come back is no longer missed.
             if let Some(shared) = weak.upgrade() {
                 let present = shared.current().as_ref().is_some_and(|worker| worker.handle.id() == id);
-                if !present && !shared.closed.load(Ordering::Acquire) {
+                if !present && !shared.is_closed() {
                     let _ = shared.set_aside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
                 }
             }
             let _ = done.send(true);
         });
-        thread.ok().map(|_| Self { handle, stop, ended })
+        thread.ok().map(|_| Self { handle, load, stop, ended })
     }
 }
 
-/// Counts a piece of work for as long as it lives.
-struct Job(Arc<Shared>);
+impl Load {
+    /// Resolves when there is no job left.
+    async fn done(&self) {
+        while self.jobs.load(Ordering::Acquire) > 0 {
+            self.idle.notified().await;
+        }
+    }
+}
+
+/// Counts a piece of work for as long as it lives, for its server and for its thread if it stays there.
+struct Job {
+    shared: Arc<Shared>,
+    load: Option<Arc<Load>>,
+}
 
 impl Job {
-    fn begin(shared: &Arc<Shared>) -> Self {
-        shared.jobs.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(shared))
+    fn begin(shared: &Arc<Shared>, load: Option<Arc<Load>>) -> Self {
+        shared.jobs.fetch_add(1, Ordering::SeqCst);
+        if let Some(load) = &load {
+            load.jobs.fetch_add(1, Ordering::AcqRel);
+        }
+        Self { shared: Arc::clone(shared), load }
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        self.0.jobs.fetch_sub(1, Ordering::AcqRel);
+        self.shared.jobs.fetch_sub(1, Ordering::SeqCst);
+        if let Some(load) = &self.load
+            && load.jobs.fetch_sub(1, Ordering::AcqRel) == 1
+        {
+            load.idle.notify_one();
+        }
     }
 }
 
 /// A future whose panic is its outcome.
-struct Caught<F>(Pin<Box<F>>);
+pub(super) struct Caught<F>(pub Pin<Box<F>>);
 
 impl<F: Future> Future for Caught<F> {
     type Output = Result<F::Output, Panicked>;

@@ -173,8 +173,9 @@ pub async fn late(cell: &Cell) -> Problems {
     let done = oracle::until(Duration::from_secs(5), || ended.load(Ordering::SeqCst) == 1);
     demand(&mut problems, done, || "the handler never ended".to_owned());
     demand_service(&mut problems, &connection, cell).await;
+    // It is thrown away where it is made or where it arrives, and counted there; nobody else is given it.
     let unmatched = connection.counters().unmatched;
-    demand(&mut problems, unmatched == 0, || format!("{unmatched} answers to nobody"));
+    demand(&mut problems, unmatched <= 1, || format!("{unmatched} answers to nobody"));
     connection.close().await;
     problems
 }

@@ -1,0 +1,79 @@
+//! Our own client and a server in its own process, measured together: what a call costs without a pipe.
+//!
+//! The server's work is in the figures too, which in the other clients' is in a process of its own.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
+
+use std::hint::black_box;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wharf_client::{CallOptions, ClosureServer, ConnectOptions, Connection, ToolReply, connect_local};
+use wharf_peers::{Local, Options, block_on, drive};
+use wharf_rmcp::RmcpServer;
+use wharf_wire::Raw;
+
+fn main() {
+    let options = Options::from_args();
+    block_on(options.flavour, measure(options));
+}
+
+async fn measure(options: Options) {
+    let (name, connection) = open(options.local).await;
+    let arguments = Raw::of(&json!({ "text": options.text() })).unwrap();
+    let caller = connection.clone();
+    let report = drive(name, &options, move || {
+        let (connection, arguments) = (caller.clone(), arguments.clone());
+        async move {
+            let options = CallOptions::default().progress(|_| ());
+            black_box(connection.call_tool_raw("echo", &arguments, options).await.unwrap());
+        }
+    })
+    .await;
+    connection.close().await;
+    report.print();
+}
+
+async fn open(local: Local) -> (&'static str, Connection) {
+    let options = ConnectOptions::default();
+    match local {
+        Local::Closure => ("wharf local", connect_local(closures(), options).await.unwrap()),
+        Local::Rmcp => ("wharf local rmcp", connect_local(RmcpServer::new(Echo), options).await.unwrap()),
+    }
+}
+
+fn closures() -> ClosureServer {
+    #[derive(Deserialize)]
+    struct Arguments {
+        text: String,
+    }
+    let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+    ClosureServer::new("echo", "1.0.0").tool("echo", "Gives back the text.", schema, |call| async move {
+        let Arguments { text } = call.decode()?;
+        Ok(ToolReply::text(text))
+    })
+}
+
+struct Echo;
+
+impl ServerHandler for Echo {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(Value::String(text)) = request.arguments.and_then(|mut arguments| arguments.remove("text")) else {
+            return Err(ErrorData::invalid_params("text must be a string", None));
+        };
+        Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
+    }
+}

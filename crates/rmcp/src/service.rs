@@ -1,0 +1,156 @@
+//! A handler of the SDK whose work is done on the server's own threads.
+//!
+//! Owns which of its work waits for a turn and what becomes of a handler that panics or is no longer wanted. What the
+//! protocol asks of a server is the SDK's.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolResult, ClientNotification, ClientRequest, ContentBlock, ErrorData, Extensions, ProtocolVersion,
+    ServerConfig, ServerResult,
+};
+use rmcp::service::{NotificationContext, RequestContext, Service};
+use rmcp::{RoleServer, ServerHandler};
+use tokio::sync::{Semaphore, oneshot};
+use wharf_client::{Panicked, Workers};
+
+use crate::line::Depth;
+
+/// Handlers at work at once; further calls wait their turn, within their own time.
+const MOST_AT_ONCE: usize = 64;
+/// What a handler whose call was withdrawn gets to leave by itself.
+const LEAVE: Duration = Duration::from_secs(5);
+
+pub(crate) struct OnWorkers<H> {
+    handler: Arc<H>,
+    workers: Workers,
+    turns: Arc<Semaphore>,
+}
+
+type Handled = Result<ServerResult, ErrorData>;
+
+impl<H: ServerHandler> OnWorkers<H> {
+    pub fn new(handler: H, workers: Workers) -> Self {
+        Self { handler: Arc::new(handler), workers, turns: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
+    }
+
+    /// Begins a request on the workers; what is answered comes by the receiver, unless the work is abandoned.
+    fn begin(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<oneshot::Receiver<Handled>, ErrorData> {
+        let depth = depth(&context.extensions);
+        let turns = takes_a_turn(&request, depth).then(|| Arc::clone(&self.turns));
+        let (withdrawn, when_panicked) = (context.ct.clone(), WhenPanicked::of(&request, &context));
+        let handler = Arc::clone(&self.handler);
+        let work = self.workers.caught(async move { Service::handle_request(&*handler, request, context).await });
+        let (answer, answered) = oneshot::channel();
+        let job = async move {
+            let _turn = match turns {
+                Some(turns) => tokio::select! {
+                    turn = turns.acquire_owned() => turn.ok(),
+                    () = withdrawn.cancelled() => return,
+                },
+                None => None,
+            };
+            let given_up = async {
+                withdrawn.cancelled().await;
+                tokio::time::sleep(LEAVE).await;
+            };
+            tokio::select! {
+                outcome = work => {
+                    // Nobody waits for the answer of a withdrawn call.
+                    let _ = answer.send(outcome.unwrap_or_else(|panicked| when_panicked.answer(&panicked)));
+                }
+                () = given_up => {}
+            }
+        };
+        match self.workers.spawn(depth, job) {
+            Some(_) => Ok(answered),
+            None => Err(internal("too many of its handlers block; nothing runs any more")),
+        }
+    }
+}
+
+impl<H: ServerHandler> Service<RoleServer> for OnWorkers<H> {
+    /// Waits for the handler, but not beyond the end of its call: the SDK drops what is answered after that anyway.
+    async fn handle_request(&self, request: ClientRequest, context: RequestContext<RoleServer>) -> Handled {
+        let withdrawn = context.ct.clone();
+        let answered = self.begin(request, context)?;
+        tokio::select! {
+            biased;
+            answer = answered => answer.unwrap_or_else(|_| Err(internal("the server is ending"))),
+            () = withdrawn.cancelled() => Err(internal("the call was withdrawn")),
+        }
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ClientNotification,
+        context: NotificationContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let depth = depth(&context.extensions);
+        let handler = Arc::clone(&self.handler);
+        let work = async move { Service::handle_notification(&*handler, notification, context).await };
+        let work = self.workers.caught(work);
+        self.workers.spawn(depth, async move { drop(work.await) });
+        Ok(())
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        ServerHandler::get_info(&*self.handler)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        ServerHandler::supported_protocol_versions(&*self.handler)
+    }
+}
+
+/// How a panic is told: a tool reports it as its own failure, in the words of its revision.
+#[derive(Clone, Copy)]
+enum WhenPanicked {
+    ToolResult { handshake: bool },
+    Error,
+}
+
+impl WhenPanicked {
+    fn of(request: &ClientRequest, context: &RequestContext<RoleServer>) -> Self {
+        match request {
+            ClientRequest::CallToolRequest(_) => Self::ToolResult {
+                handshake: context.protocol_version().is_none_or(|version| version.has_initialize()),
+            },
+            _ => Self::Error,
+        }
+    }
+
+    fn answer(self, panicked: &Panicked) -> Handled {
+        let Self::ToolResult { handshake } = self else { return Err(internal(panicked.to_string())) };
+        let text = format!("the tool failed: {panicked}");
+        let mut result = ServerResult::CallToolResult(CallToolResult::error(vec![ContentBlock::text(text)]));
+        if handshake {
+            result.strip_result_type_for_legacy_peer();
+        }
+        Ok(result)
+    }
+}
+
+/// Whether a request waits for its turn. A call within a call does not: the one that waits for it has a turn already,
+/// and if every turn were taken by such callers none would ever be given back.
+fn takes_a_turn(request: &ClientRequest, depth: usize) -> bool {
+    let long = matches!(
+        request,
+        ClientRequest::CallToolRequest(_) | ClientRequest::ReadResourceRequest(_) | ClientRequest::GetPromptRequest(_)
+    );
+    long && depth == 0
+}
+
+fn depth(extensions: &Extensions) -> usize {
+    extensions.get::<Depth>().copied().unwrap_or_default().0
+}
+
+fn internal(message: impl Into<Cow<'static, str>>) -> ErrorData {
+    ErrorData::internal_error(message, None)
+}
