@@ -29,6 +29,12 @@ pub fn timestamp(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
+/// The time of day in UTC, to the second.
+pub fn time_of_day(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
 /// Year, month and day of a day counted from 1970-01-01. Eras of 400 years begin on a first of March.
 fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
@@ -56,6 +62,7 @@ mod tests {
         ] {
             assert_eq!(timestamp(UNIX_EPOCH + Duration::from_millis(millis)), expected);
         }
+        assert_eq!(time_of_day(UNIX_EPOCH + Duration::from_millis(1_785_196_799_999)), "23:59:59");
         for (millis, expected) in [(0, "0 ms"), (999, "999 ms"), (1000, "1.0 s"), (61_250, "61.2 s")] {
             assert_eq!(Took(Duration::from_millis(millis)).to_string(), expected);
         }

@@ -10,6 +10,7 @@ mod prompt;
 mod prompts;
 mod read;
 mod resources;
+mod subscribe;
 mod templates;
 mod tools;
 
@@ -66,6 +67,8 @@ enum Command {
     Prompts(prompts::Args),
     /// Expand a prompt
     Prompt(prompt::Args),
+    /// Watch a server and show what changes
+    Subscribe(subscribe::Args),
     /// A harmless server to try things on
     DemoServer(demo_server::Args),
     /// Write the completions of a shell
@@ -99,6 +102,7 @@ impl Cli {
             Command::Read(args) => session::run(edge, &args.common, async |on| read::run(&args, on).await),
             Command::Prompts(args) => session::run(edge, &args.common, async |on| prompts::run(&args, on).await),
             Command::Prompt(args) => session::run(edge, &args.common, async |on| prompt::run(&args, on).await),
+            Command::Subscribe(args) => session::run(edge, &args.common, async |on| subscribe::run(&args, on).await),
             Command::DemoServer(args) => demo_server::run(args),
             Command::Completions(args) => completions::run(&args),
             Command::Hold(args) => session::run(edge, &args.common, async |on| hold::run(&args, on).await),

@@ -1,7 +1,7 @@
 //! The two streams people see: stdout is data, stderr is talk.
 //!
-//! Owns the one line on stderr that updates itself, and takes it away before anything else is written. Whatever
-//! comes from a server is escaped before it gets here.
+//! Owns the one line on stderr that updates itself, and takes it away before anything else is written. While a person
+//! is being asked, that line stays away and asides wait. Whatever comes from a server is escaped before it gets here.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
@@ -36,15 +36,26 @@ pub struct Console {
     status: Mutex<Status>,
 }
 
-/// The updating line.
+/// The updating line, and what waits for the end of a question.
 #[derive(Debug, Default)]
 struct Status {
     shown: bool,
     at: Option<Instant>,
+    /// Whether a person is being asked.
+    asking: bool,
+    /// Asides that came meanwhile.
+    kept: Vec<String>,
+    /// How many more there were than can be kept.
+    lost: usize,
 }
+
+/// A person being asked. Dropped, it lets everybody else talk again.
+pub struct Floor<'a>(&'a Console);
 
 /// A line that changes more often than this only tires the eye.
 const STATUS_EVERY: Duration = Duration::from_millis(80);
+/// The most asides that wait for the end of a question.
+const MOST_KEPT: usize = 1_000;
 
 impl Console {
     pub fn new(manner: Manner) -> Self {
@@ -103,9 +114,34 @@ impl Console {
     pub fn say(&self, text: impl Display) {
         let mut status = self.lock();
         self.wipe(&mut status);
+        self.write_talk(text);
+    }
+
+    fn write_talk(&self, text: impl Display) {
         let mut err = AutoStream::new(io::stderr().lock(), self.manner.color);
         // Nobody listens: nothing to be done, and nobody to be told.
         let _ = writeln!(err, "{text}");
+    }
+
+    /// Says something that nobody waits for, such as what a server logs. It does not break into a question.
+    pub fn aside(&self, text: impl Display) {
+        let mut status = self.lock();
+        if !status.asking {
+            self.wipe(&mut status);
+            self.write_talk(text);
+        } else if status.kept.len() < MOST_KEPT {
+            status.kept.push(text.to_string());
+        } else {
+            status.lost += 1;
+        }
+    }
+
+    /// Gives the terminal to a question: until the floor is dropped there is no updating line and no aside.
+    pub fn take_floor(&self) -> Floor<'_> {
+        let mut status = self.lock();
+        self.wipe(&mut status);
+        status.asking = true;
+        Floor(self)
     }
 
     /// Warns of something that did not stop the command.
@@ -120,13 +156,13 @@ impl Console {
         }
         let mut status = self.lock();
         let now = Instant::now();
-        if status.at.is_some_and(|at| now.duration_since(at) < STATUS_EVERY) {
+        if status.asking || status.at.is_some_and(|at| now.duration_since(at) < STATUS_EVERY) {
             return;
         }
         self.wipe(&mut status);
         let width = self.talk_width().unwrap_or(80);
         let _ = write!(io::stderr(), "{}", cut(text, width.saturating_sub(1)));
-        *status = Status { shown: true, at: Some(now) };
+        (status.shown, status.at) = (true, Some(now));
     }
 
     /// Takes the updating line away.
@@ -144,6 +180,20 @@ impl Console {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Floor<'_> {
+    fn drop(&mut self) {
+        let mut status = self.0.lock();
+        status.asking = false;
+        for text in std::mem::take(&mut status.kept) {
+            self.0.write_talk(text);
+        }
+        let lost = std::mem::take(&mut status.lost);
+        if lost > 0 {
+            self.0.write_talk(format_args!("({lost} more lines came meanwhile)"));
+        }
     }
 }
 
@@ -178,5 +228,20 @@ mod tests {
         let (before, after): (serde_json::Value, serde_json::Value) =
             (serde_json::from_str(text).unwrap(), serde_json::from_str(&shown).unwrap());
         assert_eq!(before, after);
+    }
+
+    #[test]
+    fn a_question_keeps_the_floor() {
+        let console = Console::new(Manner { json: false, debug: false, color: ColorChoice::Never });
+        let floor = console.take_floor();
+        let held = |status: &Status| (status.asking, status.kept.len(), status.lost);
+        console.aside("later");
+        assert_eq!(held(&console.lock()), (true, 1, 0));
+        console.lock().kept.resize(MOST_KEPT, String::new());
+        console.aside("too much");
+        assert_eq!(held(&console.lock()), (true, MOST_KEPT, 1));
+        console.lock().kept.truncate(1);
+        drop(floor);
+        assert_eq!(held(&console.lock()), (false, 0, 0));
     }
 }

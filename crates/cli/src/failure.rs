@@ -59,6 +59,8 @@ pub enum Kind {
     Usage,
     Unreachable,
     OffProtocol,
+    /// What had to be agreed to first was declined.
+    Denied,
     /// The tool answered with an error.
     ToolError,
     /// The server answered with an error.
@@ -70,13 +72,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The exit code. Login (4) and denial (5) have no commands yet.
+    /// The exit code. Login (4) has no commands yet.
     pub fn code(self) -> u8 {
         match self {
             Self::OutputClosed => 0,
             Self::Other | Self::Unsupported => 1,
             Self::Usage => 2,
             Self::Unreachable | Self::OffProtocol => 3,
+            Self::Denied => 5,
             Self::ToolError | Self::Refused => 6,
             Self::TimedOut => 7,
             Self::Interrupted => 130,
@@ -101,6 +104,11 @@ impl Failure {
     /// What was typed cannot be done.
     pub fn usage(message: impl Display) -> Self {
         Self::new(Kind::Usage, message)
+    }
+
+    /// The server does not offer it.
+    pub fn unsupported(message: impl Display) -> Self {
+        Self::new(Kind::Unsupported, message)
     }
 
     /// Something else.

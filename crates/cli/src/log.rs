@@ -46,7 +46,7 @@ impl Subscriber for Talk {
         let line = format!("{server}{}", words.message);
         match *event.metadata().level() {
             Level::ERROR | Level::WARN => self.0.warn(Untrusted::new(line)),
-            _ => self.0.say(Untrusted::new(line)),
+            _ => self.0.aside(Untrusted::new(line)),
         }
     }
 

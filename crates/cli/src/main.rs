@@ -20,9 +20,9 @@ mod failure;
 mod log;
 mod nearest;
 mod panic;
-#[allow(dead_code, unused_imports, reason = "no command asks yet")]
 mod question;
 mod servers;
+mod services;
 mod session;
 mod signals;
 mod stdin;

@@ -10,8 +10,6 @@ mod given;
 mod link;
 mod opener;
 mod terminal;
-#[cfg(test)]
-mod tests;
 mod typed;
 
 use tokio::sync::Mutex;
@@ -129,6 +127,28 @@ fn open(asking: &Asking<'_>, link: &Link) {
     }
 }
 
+/// Whether somebody can be asked at all.
+pub fn is_somebody_there() -> bool {
+    terminal::is_there()
+}
+
+/// Waits for the person to say that they are done with a page they agreed to open. Where nobody is there, for ever:
+/// the server may still say so itself.
+///
+/// Dropped, it abandons the question.
+pub async fn page_visited(console: &Console, server: &str) {
+    if !terminal::is_there() {
+        return std::future::pending().await;
+    }
+    // The server's own word may be there already, and then nobody need be asked.
+    tokio::task::yield_now().await;
+    let _terminal = TERMINAL.lock().await;
+    let _floor = console.take_floor();
+    let server = Untrusted::new(server).to_string();
+    let prompt = format!("Press Enter once you are done there; {server} may also say so itself: ");
+    terminal::hear(console, &prompt).await;
+}
+
 fn unheard(asking: &Asking<'_>, name: &str, message: &str, how: &str) -> ElicitAnswer {
     let message = Untrusted::new(message);
     let message = message.shortened(200);
@@ -138,8 +158,9 @@ fn unheard(asking: &Asking<'_>, name: &str, message: &str, how: &str) -> ElicitA
 
 /// Carries a talk to its end. The terminal is one question's at a time, and what was typed before a question was on
 /// it answers nothing.
-async fn converse(console: &Console, talk: &mut dyn Talk) -> ElicitAnswer {
+async fn converse(console: &Console, talk: &mut (dyn Talk + Send)) -> ElicitAnswer {
     let _terminal = TERMINAL.lock().await;
+    let _floor = console.take_floor();
     terminal::forget_typed();
     let mut turn = talk.begin();
     loop {

@@ -57,7 +57,12 @@ pub struct Session {
     limits: Limits,
     trace: Option<Arc<TraceFile>>,
     open: Mutex<Vec<Connection>>,
+    /// What is still being said to servers before they are closed.
+    last_words: Mutex<JoinSet<()>>,
 }
+
+/// How long a server that is being left may take to hear why.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Runs a command and tells how it ended.
 pub fn run(edge: Edge, common: &Common, body: impl AsyncFnOnce(&Session) -> Outcome) -> ExitCode {
@@ -113,7 +118,12 @@ impl Session {
             limits.call_max = limits.call_max.max(timeout);
         }
         let trace = common.trace.as_deref().map(TraceFile::create).transpose()?.map(Arc::new);
-        Ok(Self { console, surroundings, limits, trace, open: Mutex::default() })
+        Ok(Self { console, surroundings, limits, trace, open: Mutex::default(), last_words: Mutex::default() })
+    }
+
+    /// How long a call may take at most.
+    pub fn call_max(&self) -> Duration {
+        self.limits.call_max
     }
 
     /// How this command connects to a server of that name.
@@ -141,8 +151,15 @@ impl Session {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).push(connection.clone());
     }
 
+    /// Says something to a server that is about to be left. It is waited for, but not long, before anything is closed.
+    pub fn last_word(&self, word: impl Future<Output = ()> + Send + 'static) {
+        self.last_words.lock().unwrap_or_else(PoisonError::into_inner).spawn(word);
+    }
+
     /// Closes everything that is open, all at once.
     pub async fn close(&self) {
+        let mut words = std::mem::take(&mut *self.last_words.lock().unwrap_or_else(PoisonError::into_inner));
+        let _ = tokio::time::timeout(LAST_WORDS, async { while words.join_next().await.is_some() {} }).await;
         let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
         let mut closing: JoinSet<()> =
             open.into_iter().map(|connection| async move { connection.close().await }).collect();

@@ -78,7 +78,7 @@ impl Tap for ServerTap {
         }
         if let Some(console) = &self.debug {
             let head = format!("{} {arrow}", self.server);
-            console.say(format_args!("{} {}", paint(QUIET, head), Untrusted::from_bytes(message)));
+            console.aside(format_args!("{} {}", paint(QUIET, head), Untrusted::from_bytes(message)));
         }
     }
 }

@@ -1,12 +1,13 @@
 //! `wharf call`: one tool, once.
 
+mod follow;
+
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tokio::sync::watch;
-use wharf_client::{CallError, CallOptions, Connection, Listing};
+use wharf_client::{CallError, Connection, Listing};
 use wharf_spec::Untrusted;
-use wharf_wire::{Progress, Raw, ToolDefinition, ToolResult};
+use wharf_wire::{Raw, TaskSupport, ToolDefinition, ToolResult};
 
 use crate::call_arguments::{Given, Schema, compose, read_object, read_words};
 use crate::clock::millis;
@@ -14,8 +15,13 @@ use crate::content::text_view;
 use crate::failure::{Ending, Failure, Kind, Outcome, Told};
 use crate::nearest::suggestion;
 use crate::servers::{OneServer, connect_one};
+use crate::services::ServiceArgs;
 use crate::session::{Common, Session};
 use crate::stdin;
+
+use follow::{AsTask, Calling};
+
+pub use follow::progress_text;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -25,11 +31,15 @@ Arguments:
   name=@FILE     the text of a file
   --args JSON    a whole object; name=value goes before what it says
 
+A tool may ask you something before it answers: at a terminal you are asked, and --answer answers beforehand.
+
 Examples:
   wharf call echo text=\"hello there\" --stdio \"wharf demo-server\"
   wharf call add a=1 b=2 --json --stdio \"wharf demo-server\"
   wharf call json_response 'list:=[1,2]' note=@notes.txt --stdio \"wharf demo-server\"
-  echo '{\"text\":\"from a pipe\"}' | wharf call echo --args - --stdio \"wharf demo-server\"")]
+  echo '{\"text\":\"from a pipe\"}' | wharf call echo --args - --stdio \"wharf demo-server\"
+  wharf call book_berth --answer email=ada@harbour.example --answer nights=3 --stdio \"wharf demo-server\"
+  wharf call unload_ship containers=9 --task --stdio \"wharf demo-server\"")]
 pub struct Args {
     /// The tool's name
     tool: String,
@@ -39,6 +49,11 @@ pub struct Args {
     /// Its arguments as a JSON object; - reads it from stdin
     #[arg(long, value_name = "JSON|-")]
     args: Option<String>,
+    /// Have the server make a task of it, and stay with it however long it takes; Ctrl-C cancels it
+    #[arg(long)]
+    task: bool,
+    #[command(flatten)]
+    services: ServiceArgs,
     #[command(flatten)]
     server: OneServer,
     #[command(flatten)]
@@ -62,14 +77,20 @@ struct CallDocument<'a> {
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     let given = read(args, session).await?;
     let server = args.server.resolve(&session.surroundings, &session.console)?;
-    let connection = connect_one(session, &server).await?;
-    let schema = schema_of(session, &connection, &args.tool).await?;
+    let mut offer = args.services.offer(session)?;
+    let services = offer.services.clone().tasks();
+    let connection = connect_one(session, &server, &services).await?;
+    let known = look_up(session, &connection, &args.tool).await?;
     let arguments =
-        compose(given, &args.tool, schema.as_ref()).map_err(|failure| failure.about(&connection.facts().name))?;
+        compose(given, &args.tool, known.schema.as_ref()).map_err(|failure| failure.about(&connection.facts().name))?;
+    let as_task = match (args.task, known.only_as_task) {
+        (true, _) => AsTask::Wished,
+        (false, true) => AsTask::Needed,
+        (false, false) => AsTask::IfServerWants,
+    };
     let began = Instant::now();
-    let answer = call(session, &connection, &args.tool, &arguments).await;
-    session.console.clear();
-    let answer = answer.map_err(|error| Failure::calling(&connection, error))?;
+    let calling = Calling { session, connection: &connection, tool: &args.tool, arguments: &arguments, as_task };
+    let answer = offer.during(calling.settle()).await?;
     show(session, &Answered { server: &server.name, tool: &args.tool, answer: &answer, took: began.elapsed() })
 }
 
@@ -87,14 +108,25 @@ async fn read(args: &Args, session: &Session) -> Result<Vec<Given>, Failure> {
     Ok(given)
 }
 
-/// The schema of a tool that is listed. A list that cannot be had costs the schema and nothing else.
-async fn schema_of(session: &Session, connection: &Connection, tool: &str) -> Result<Option<Schema>, Failure> {
+/// What a tool's definition says about calling it. Nothing, where there is no definition.
+#[derive(Default)]
+struct Known {
+    schema: Option<Schema>,
+    only_as_task: bool,
+}
+
+/// Looks a tool up in the server's list. A list that cannot be had costs what it says and nothing else.
+async fn look_up(session: &Session, connection: &Connection, tool: &str) -> Result<Known, Failure> {
     match connection.list_tools().await {
-        Ok(listing) => Ok(find(connection, &listing, tool)?.input_schema.as_ref().map(Schema::read)),
+        Ok(listing) => {
+            let tool = find(connection, &listing, tool)?;
+            let only_as_task = tool.task_support == TaskSupport::Required;
+            Ok(Known { schema: tool.input_schema.as_ref().map(Schema::read), only_as_task })
+        }
         Err(error @ (CallError::Refused(_) | CallError::Protocol(_) | CallError::Listing { .. })) => {
             let server = &connection.facts().name;
             session.console.warn(format_args!("{server}: {error}; arguments go out as they were typed"));
-            Ok(None)
+            Ok(Known::default())
         }
         Err(error) => Err(Failure::calling(connection, error)),
     }
@@ -115,53 +147,6 @@ fn find<'a>(
     }
     let names = listing.items.iter().map(|tool| tool.name.as_str());
     Err(Failure::usage(format_args!("there is no tool `{wanted}`")).about(server).hint(suggestion(wanted, names)))
-}
-
-/// Calls, and shows progress meanwhile. Dropped, it withdraws the call.
-async fn call(
-    session: &Session,
-    connection: &Connection,
-    tool: &str,
-    arguments: &Raw,
-) -> Result<ToolResult, CallError> {
-    // Only the last report counts: a server that sends a million of them costs nothing.
-    let (report, mut reports) = watch::channel(None);
-    let options = CallOptions::default().progress(move |progress| {
-        let _ = report.send(Some(progress));
-    });
-    let answer = connection.call_tool(tool, arguments, options);
-    tokio::pin!(answer);
-    let head = format!("{} · {}", connection.facts().name, Untrusted::new(tool));
-    loop {
-        tokio::select! {
-            biased;
-            answer = &mut answer => return answer,
-            Ok(()) = reports.changed() => {
-                if let Some(progress) = &*reports.borrow_and_update() {
-                    show_progress(session, &head, progress);
-                }
-            }
-        }
-    }
-}
-
-fn show_progress(session: &Session, head: &str, progress: &Progress) {
-    let line = format!("{head}  {}", progress_text(progress));
-    if session.console.has_status() {
-        session.console.status(&line);
-    } else if session.console.manner.debug {
-        session.console.say(line);
-    }
-}
-
-/// `40% message`, or the bare number where the total is not known.
-pub fn progress_text(progress: &Progress) -> String {
-    let done = match progress.total {
-        Some(total) if total > 0.0 => format!("{:.0}%", (progress.progress / total * 100.0).clamp(0.0, 100.0)),
-        _ => progress.progress.to_string(),
-    };
-    let message = progress.message.as_deref().unwrap_or_default();
-    format!("{done} {}", Untrusted::new(message).shortened(200)).trim_end().to_owned()
 }
 
 /// A call that was answered.

@@ -3,23 +3,29 @@
 //! Each scene checks what it shows, so the tour is also a test of the installation.
 
 mod cast;
+mod conversation;
 mod processes;
 mod scenes;
 mod tour;
 mod trouble;
 
 use crate::failure::{Ending, Failure, Kind, Outcome};
+use crate::question::is_somebody_there;
 use crate::session::{Common, Session};
 
-use cast::Cast;
+use cast::{Answers, Cast};
 use tour::Tour;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   wharf demo
+  wharf demo --ask
   wharf demo --json | jq '.steps[] | {name, ok, duration_ms}'")]
 pub struct Args {
+    /// Answer a server's question yourself, at the terminal
+    #[arg(long)]
+    ask: bool,
     /// Write the steps as one JSON document
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -31,9 +37,12 @@ impl Args {
     }
 }
 
-pub async fn run(_: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    if args.ask && !is_somebody_there() {
+        return Err(Failure::usage("--ask needs a terminal").hint("without it, the tour answers by itself"));
+    }
     let mut tour = Tour::new(session);
-    let mut cast = Cast::new(session)?;
+    let mut cast = Cast::new(session, if args.ask { Answers::Person } else { Answers::Tour })?;
     let connected =
         tour.step("connect", "Three servers at once, each of another age", scenes::connect(&mut cast)).await?;
     if connected {
@@ -56,6 +65,9 @@ async fn perform(tour: &mut Tour<'_>, cast: &Cast<'_>) -> Result<(), Failure> {
     tour.step("parallel", "Sixteen calls at once", scenes::parallel(cast)).await?;
     tour.step("error", "A tool that fails has still answered", trouble::error(cast)).await?;
     tour.step("cancel", "A call that is no longer needed", trouble::cancel(cast)).await?;
+    tour.step("question", "A tool that asks before it answers", conversation::question(cast)).await?;
+    tour.step("watch", "A change, told as it happens", conversation::watch(cast)).await?;
+    tour.step("task", "Work that outlives its request", conversation::task(cast)).await?;
     tour.step("environment", "What a server gets to see of you", scenes::environment(cast)).await?;
     tour.step("read", "A resource and a prompt", scenes::read(cast)).await?;
     tour.step("crash", "A server that crashes", trouble::crash(cast)).await?;

@@ -12,6 +12,7 @@ use crate::content::text_view;
 use crate::failure::{Ending, Failure, Outcome};
 use crate::nearest::{quoted, suggestion};
 use crate::servers::{OneServer, connect_one};
+use crate::services::ServiceArgs;
 use crate::session::{Common, Session};
 use crate::style::{HEADING, paint};
 
@@ -26,6 +27,8 @@ pub struct Args {
     /// Its arguments: name=value or name=@FILE
     #[arg(value_name = "NAME=VALUE")]
     arguments: Vec<String>,
+    #[command(flatten)]
+    services: ServiceArgs,
     #[command(flatten)]
     server: OneServer,
     #[command(flatten)]
@@ -45,10 +48,11 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let given = read_words(&args.arguments, &session.surroundings.cwd)?;
     let arguments = given.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
     let server = args.server.resolve(&session.surroundings, &session.console)?;
-    let connection = connect_one(session, &server).await?;
+    let mut offer = args.services.offer(session)?;
+    let connection = connect_one(session, &server, &offer.services).await?;
     let listing = connection.list_prompts().await.map_err(|error| Failure::calling(&connection, error))?;
     check(&args.name, &arguments, &listing.items).map_err(|failure| failure.about(&server.name))?;
-    let expanded = expand(&connection, &args.name, &arguments).await?;
+    let expanded = offer.during(expand(&connection, &args.name, &arguments)).await?;
     if session.console.manner.json {
         session.console.document(&PromptDocument {
             schema: 1,

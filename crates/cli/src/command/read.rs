@@ -1,13 +1,14 @@
 //! `wharf read`.
 
 use serde::Serialize;
-use wharf_client::CallOptions;
+use wharf_client::{CallOptions, Connection};
 use wharf_spec::Untrusted;
-use wharf_wire::Raw;
+use wharf_wire::{Raw, ReadResult};
 
 use crate::content::resource_text;
 use crate::failure::{Ending, Failure, Outcome};
 use crate::servers::{OneServer, connect_one};
+use crate::services::ServiceArgs;
 use crate::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
@@ -18,6 +19,8 @@ Examples:
 pub struct Args {
     /// The resource's URI
     uri: String,
+    #[command(flatten)]
+    services: ServiceArgs,
     #[command(flatten)]
     server: OneServer,
     #[command(flatten)]
@@ -34,13 +37,9 @@ struct ReadDocument<'a> {
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     let server = args.server.resolve(&session.surroundings, &session.console)?;
-    let connection = connect_one(session, &server).await?;
-    let read = connection.read_resource(&args.uri, CallOptions::default()).await;
-    let read = read.map_err(|error| {
-        let refused = error.is_refusal();
-        let failure = Failure::calling(&connection, error);
-        if refused { failure.hint("`wharf resources` and `wharf templates` list what there is") } else { failure }
-    })?;
+    let mut offer = args.services.offer(session)?;
+    let connection = connect_one(session, &server, &offer.services).await?;
+    let read = offer.during(fetch(&connection, &args.uri)).await?;
     if session.console.manner.json {
         let document = ReadDocument { schema: 1, server: &server.name, uri: &args.uri, contents: &read.contents_raw };
         session.console.document(&document)?;
@@ -50,4 +49,12 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         session.console.print(format_args!("{}{end}", Untrusted::new(text.as_str()).block()))?;
     }
     Ok(Ending::Fine)
+}
+
+async fn fetch(connection: &Connection, uri: &str) -> Result<ReadResult, Failure> {
+    connection.read_resource(uri, CallOptions::default()).await.map_err(|error| {
+        let refused = error.is_refusal();
+        let failure = Failure::calling(connection, error);
+        if refused { failure.hint("`wharf resources` and `wharf templates` list what there is") } else { failure }
+    })
 }

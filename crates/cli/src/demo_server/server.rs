@@ -7,11 +7,14 @@
 mod calling;
 mod introduction;
 mod tasking;
+mod tide;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::alarm::Alarm;
 use super::calls::Calls;
 use super::logging::Logging;
 use super::message::{
@@ -44,6 +47,8 @@ pub struct Options {
     pub name: String,
     /// How many tool calls it takes before the next one makes it crash, as the tool `crash` does.
     pub crash_after: Option<u32>,
+    /// How often the port changes by itself; without it, only tools change it.
+    pub tide: Option<Duration>,
 }
 
 /// A whole MCP server for one connection.
@@ -63,6 +68,9 @@ pub struct DemoServer {
     port: Port,
     /// How many more tool calls to survive.
     calls_left: Mutex<Option<u32>>,
+    tide: Option<Duration>,
+    /// Rings when the server closes.
+    closing: Alarm,
 }
 
 impl DemoServer {
@@ -85,6 +93,8 @@ impl DemoServer {
             logging: Logging::default(),
             port: Port::default(),
             calls_left: Mutex::new(options.crash_after),
+            tide: options.tide,
+            closing: Alarm::default(),
         })
     }
 
@@ -108,6 +118,7 @@ impl DemoServer {
         self.calls.cancel_all();
         self.tasks.close();
         self.subscriptions.close();
+        self.closing.ring();
     }
 
     fn handle_batch(&self, batch: Vec<Value>, out: &Arc<dyn Outbox>) {

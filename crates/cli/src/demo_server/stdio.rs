@@ -37,26 +37,40 @@ fn environment() -> Vec<String> {
 pub fn serve(server: &DemoServer, input: &mut dyn BufRead, output: impl Write + Send + 'static) -> io::Result<()> {
     let lines = Arc::new(LineOutbox::new(output));
     let out: Arc<dyn Outbox> = Arc::clone(&lines) as _;
-    let ended = loop {
+    let ended = std::thread::scope(|scope| {
+        scope.spawn(|| server.turn_tides(&*out));
+        let ended = answer(server, input, &lines, &out);
+        server.close();
+        ended
+    });
+    match ended {
+        // The client went first, which is its right.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        ended => ended,
+    }
+}
+
+/// Answers line by line, until there are no more or nobody reads the answers.
+fn answer<W: Write>(
+    server: &DemoServer,
+    input: &mut dyn BufRead,
+    lines: &LineOutbox<W>,
+    out: &Arc<dyn Outbox>,
+) -> io::Result<()> {
+    loop {
         match read_line(input, LONGEST_LINE) {
-            Ok(Line::End) => break Ok(()),
+            Ok(Line::End) => return Ok(()),
             Ok(Line::TooLong) => {
                 let complaint = format!("a line may have {LONGEST_LINE} bytes at most");
                 out.send(RpcError::new(INVALID_REQUEST, complaint).reply(Value::Null));
             }
             Ok(Line::Whole(line)) if line.trim_ascii().is_empty() => {}
-            Ok(Line::Whole(line)) => server.handle(&line, &out),
-            Err(error) => break Err(error),
+            Ok(Line::Whole(line)) => server.handle(&line, out),
+            Err(error) => return Err(error),
         }
         if let Some(error) = lines.take_error() {
-            break Err(error);
+            return Err(error);
         }
-    };
-    server.close();
-    match ended {
-        // The client went first, which is its right.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        ended => ended,
     }
 }
 
@@ -166,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_client_that_left_is_no_error() {
-        let options = Options { revision: None, name: "demo".to_owned(), crash_after: None };
+        let options = Options { revision: None, name: "demo".to_owned(), crash_after: None, tide: None };
         let server = DemoServer::new(options, Vec::new()).unwrap();
         let mut input = b"nonsense\nmore nonsense\n".as_slice();
         serve(&server, &mut input, Broken).unwrap();

@@ -36,7 +36,8 @@ struct Harness {
 
 impl Harness {
     fn new(revision: Option<&str>) -> Self {
-        let options = Options { revision: revision.map(str::to_owned), name: "demo".to_owned(), crash_after: None };
+        let options =
+            Options { revision: revision.map(str::to_owned), name: "demo".to_owned(), crash_after: None, tide: None };
         let (sender, inbox) = channel();
         Self {
             server: DemoServer::new(options, vec!["PATH".to_owned()]).unwrap(),
@@ -329,7 +330,7 @@ fn tools_come_in_pages() {
 
 #[test]
 fn a_revision_that_does_not_exist_is_refused_with_those_that_do() {
-    let options = Options { revision: Some("2026".to_owned()), name: "demo".to_owned(), crash_after: None };
+    let options = Options { revision: Some("2026".to_owned()), name: "demo".to_owned(), crash_after: None, tide: None };
     let complaint = DemoServer::new(options, Vec::new()).err().unwrap();
     assert!(complaint.contains("`2026`") && complaint.contains(MODERN), "{complaint}");
 }

@@ -137,7 +137,8 @@ fn is_foreign(gone: &Gone) -> bool {
 
 fn judge(failed: &CallError) -> (Kind, Option<&'static str>) {
     match failed {
-        CallError::Refused(_) => (Kind::Refused, None),
+        CallError::Refused(_) | CallError::Task(_) => (Kind::Refused, None),
+        CallError::Declined(_) => (Kind::Denied, Some("run it again to be asked again")),
         CallError::TimedOut { .. } => (Kind::TimedOut, Some("--timeout SECONDS waits longer; the call was withdrawn")),
         CallError::ServerGone(_) => (Kind::Unreachable, Some("nothing was done; it is safe to try again")),
         CallError::OutcomeUnknown(_) => {
@@ -145,6 +146,9 @@ fn judge(failed: &CallError) -> (Kind, Option<&'static str>) {
         }
         CallError::Unsupported(_) => (Kind::Unsupported, Some("what a server offers is shown by its lists")),
         CallError::Invalid(_) => (Kind::Usage, None),
+        CallError::TooManyRounds(_) => {
+            (Kind::OffProtocol, Some("it will not be satisfied; --debug shows what it asks"))
+        }
         CallError::Busy => (Kind::Other, Some("try again in a moment")),
         CallError::Protocol(_) | CallError::TooLarge { .. } | CallError::TooComplex(_) | CallError::Listing { .. } => {
             (Kind::OffProtocol, Some("run it again with --debug to see the messages"))

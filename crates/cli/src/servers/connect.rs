@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use wharf_client::{Connection, connect};
+use wharf_client::{Connection, ServerFacts, Services, connect};
 
 use super::Server;
 use crate::failure::Failure;
@@ -15,17 +15,20 @@ const SLOW_START: Duration = Duration::from_secs(2);
 /// How often that word changes.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Connects to one server.
-pub async fn connect_one(session: &Session, server: &Server) -> Result<Connection, Failure> {
+/// Connects to one server, with what is done for it.
+pub async fn connect_one(session: &Session, server: &Server, services: &Services) -> Result<Connection, Failure> {
     let ready = |connection| async { Ok(connection) };
-    let mut connected = each(session, std::slice::from_ref(server), ready).await;
-    connected.pop().unwrap_or_else(|| Err(Failure::other("no server was asked for")))
+    let mut connected = each_served(session, std::slice::from_ref(server), services, ready).await;
+    let connection = connected.pop().unwrap_or_else(|| Err(Failure::other("no server was asked for")))?;
+    let ServerFacts { name, capabilities, .. } = connection.facts();
+    // With --debug nobody may have asked for them.
+    if services.logs.is_some() && !capabilities.logging && !session.console.manner.debug {
+        session.console.warn(format_args!("{name} offers no logs, so none will be shown"));
+    }
+    Ok(connection)
 }
 
-/// Connects to all servers in parallel and does something with each as soon as it is there. What one of them does
-/// takes nothing from the others. The results come in the order of the servers.
-///
-/// Dropped while it waits, it ends what is still connecting; what is connected is the session's to close.
+/// Connects to all servers, doing nothing for them: see [`each_served`].
 pub async fn each<T, F>(
     session: &Session,
     servers: &[Server],
@@ -35,9 +38,27 @@ where
     T: Send + 'static,
     F: Future<Output = Result<T, Failure>> + Send + 'static,
 {
+    each_served(session, servers, &Services::default(), work).await
+}
+
+/// Connects to all servers in parallel and does something with each as soon as it is there. What one of them does
+/// takes nothing from the others. The results come in the order of the servers.
+///
+/// Dropped while it waits, it ends what is still connecting; what is connected is the session's to close.
+async fn each_served<T, F>(
+    session: &Session,
+    servers: &[Server],
+    services: &Services,
+    work: impl Fn(Connection) -> F,
+) -> Vec<Result<T, Failure>>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Failure>> + Send + 'static,
+{
     let mut tasks = JoinSet::new();
     for (position, Server { name, spec }) in servers.iter().cloned().enumerate() {
-        let options = session.connect_options(&name);
+        let mut options = session.connect_options(&name);
+        options.services = services.clone();
         tasks.spawn(async move {
             let around = options.surroundings.clone();
             let connected = connect(&spec, options).await;

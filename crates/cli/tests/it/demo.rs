@@ -1,8 +1,9 @@
 //! `demo`.
 
-use crate::support::run;
+use crate::support::{run, wharf};
+use crate::terminal::Terminal;
 
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 15] = [
     "connect",
     "tools",
     "call",
@@ -10,6 +11,9 @@ const STEPS: [&str; 12] = [
     "parallel",
     "error",
     "cancel",
+    "question",
+    "watch",
+    "task",
     "environment",
     "read",
     "crash",
@@ -41,6 +45,13 @@ fn it_reads_well_in_a_pipe() {
         "west  2024-11-05",
         "echo text=Ahoy!  →  Ahoy!",
         "25%, 50%, 75%, 100%",
+        "book_berth  →  north asks: Which berth shall it be? (10 fields)",
+        "the tour answers with the server's defaults and an address; --ask lets you answer",
+        "→  Booked: {\"email\":\"ada@harbour.example\",\"flag\":\"no\",",
+        "north: raise_tide  →  harbour://tide changed  →  The tide stands at 10 cm.",
+        "west: raise_tide  →  harbour://tide changed  →  The tide stands at 10 cm.",
+        "unload_ship containers=3  →  The work has begun, ",
+        ", The work is over  →  Unloaded 3 containers",
         "east: the server went before it answered",
         "it exited with code 3",
         "│ demo: fatal",
@@ -51,4 +62,18 @@ fn it_reads_well_in_a_pipe() {
         assert!(ran.stdout.contains(part), "{part:?} is missing in {ran:?}");
     }
     assert_eq!(ran.stdout.matches("✓ as it should be").count(), STEPS.len());
+}
+
+#[test]
+fn a_person_can_answer() {
+    let mut terminal = Terminal::run(wharf(["demo", "--ask"]).env("NO_COLOR", "1"));
+    terminal.expect("north asks you:");
+    terminal.answer("Cargo [leave out]: ", ":decline");
+    let ended = terminal.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("→  No berth was booked: the form was declined."), "{ended:?}");
+    assert!(!ended.stdout.contains("the tour answers"), "{ended:?}");
+    let ran = run(["demo", "--ask"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: --ask needs a terminal.\n"), "{ran:?}");
 }

@@ -2,14 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, that is how things fail")]
 
+mod answers;
+mod asking;
 mod call;
 mod demo;
 mod failures;
 mod fidelity;
 mod hold;
 mod lists;
+mod pages;
 mod prompt;
 mod read;
+mod scripted;
+mod services;
 mod shell;
 mod signals;
+mod subscribe;
 mod support;
+mod tasks;
+mod terminal;

@@ -6,8 +6,19 @@ use crate::support::{demo, run, wharf};
 
 #[test]
 fn help_has_examples() {
-    let commands =
-        ["demo", "tools", "call", "resources", "templates", "read", "prompts", "prompt", "demo-server", "completions"];
+    let commands = [
+        "demo",
+        "tools",
+        "call",
+        "resources",
+        "templates",
+        "read",
+        "prompts",
+        "prompt",
+        "subscribe",
+        "demo-server",
+        "completions",
+    ];
     for command in commands {
         let ran = run([command, "--help"]);
         assert_eq!(ran.code, Some(0));
@@ -30,7 +41,13 @@ fn versions_and_mistakes() {
 fn completions_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = run(["completions", shell]);
-        assert!(ran.code == Some(0) && ran.stdout.contains("demo-server"), "{shell}");
+        assert_eq!(ran.code, Some(0), "{shell}");
+        for word in ["demo-server", "subscribe", "answer", "allow-secrets", "root", "task", "uri", "tide"] {
+            assert!(ran.stdout.contains(word), "{shell} does not know {word}");
+        }
+        // Not every shell is told of values.
+        let knows_levels = ran.stdout.contains("emergency");
+        assert!(knows_levels || ["elvish", "powershell"].contains(&shell), "{shell} knows no levels");
     }
 }
 

@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, mpsc};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -11,6 +12,9 @@ pub const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 
 /// Every revision the demo server speaks; none pins it to nothing.
 pub const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// Those in which a server may ask a person something.
+pub const ASKING: [&str; 3] = ["2026-07-28", "2025-11-25", "2025-06-18"];
 
 /// What a finished command left.
 #[derive(Debug)]
@@ -54,12 +58,17 @@ pub fn demo(revision: &str) -> String {
     format!("{} demo-server --stdio --revision {revision}", quoted(Path::new(WHARF)))
 }
 
+/// The command line of a demo server that changes by itself.
+pub fn tidal(revision: &str) -> String {
+    format!("{} --tide 30", demo(revision))
+}
+
 /// The command line of a server that commits a fault.
 pub fn faultd(arguments: &str) -> String {
     format!("{} stdio {arguments}", quoted(fault_server()))
 }
 
-fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     shlex::try_quote(path.to_str().unwrap()).unwrap().into_owned()
 }
 
@@ -90,6 +99,41 @@ pub fn home() -> &'static Path {
         std::fs::create_dir_all(&home).unwrap();
         home
     })
+}
+
+/// A pipe with a name of its own; whoever opens one end waits for somebody at the other.
+pub fn named_pipe(name: &str) -> PathBuf {
+    let path = home().join(format!("{name}.pipe"));
+    let _ = std::fs::remove_file(&path);
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
+/// A named pipe by which some process says something once.
+pub struct Pipe {
+    pub path: PathBuf,
+    written: mpsc::Receiver<String>,
+}
+
+impl Pipe {
+    pub fn new(name: &str) -> Self {
+        let path = named_pipe(name);
+        let (text, written) = mpsc::channel();
+        let pipe = path.clone();
+        // Reading waits for a writer, and there may be none: nobody waits for this thread.
+        std::thread::spawn(move || text.send(std::fs::read_to_string(pipe).unwrap()));
+        Self { path, written }
+    }
+
+    /// Waits for what is written.
+    #[track_caller]
+    pub fn written(&self) -> String {
+        self.written.recv_timeout(Duration::from_secs(30)).unwrap()
+    }
+
+    pub fn is_untouched(&self) -> bool {
+        self.written.try_recv().is_err()
+    }
 }
 
 /// No control character but the line end, and nothing that reorders or hides.

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use tokio::task::JoinSet;
-use wharf_client::{ConnectOptions, Connection, Direction, Tap, connect};
+use wharf_client::{ConnectOptions, Connection, Direction, Services, Tap, connect};
 use wharf_spec::StdioSpec;
 
+use super::conversation::Overheard;
 use crate::failure::Failure;
+use crate::services::ServiceArgs;
 use crate::session::Session;
 
 /// A variable that no server may see.
@@ -18,8 +20,22 @@ pub const SECRET: &str = "WHARF_DEMO_SECRET";
 /// A name here, and the only revision the server is to speak, if any.
 const PARTS: [(&str, Option<&str>); 3] = [("north", None), ("east", Some("2025-11-25")), ("west", Some("2024-11-05"))];
 
+/// Who answers what a server asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answers {
+    Tour,
+    Person,
+}
+
+/// What the tour says for itself; everything else has a default.
+const OWN_ANSWER: &str = "email=ada@harbour.example";
+
 pub struct Cast<'a> {
     pub session: &'a Session,
+    pub answers: Answers,
+    /// What servers asked.
+    pub overheard: Overheard,
+    services: Services,
     /// Empty until everybody is there.
     pub servers: Vec<Connection>,
     pub cancellations: Arc<Cancellations>,
@@ -46,10 +62,20 @@ impl Cancellations {
 }
 
 impl<'a> Cast<'a> {
-    pub fn new(session: &'a Session) -> Result<Self, Failure> {
+    pub fn new(session: &'a Session, answers: Answers) -> Result<Self, Failure> {
+        let given: &[&str] = if answers == Answers::Tour { &[OWN_ANSWER] } else { &[] };
+        let (overheard, services) = Overheard::among(ServiceArgs::answering(given).offer(session)?.services);
         let program = std::env::current_exe()
             .map_err(|error| Failure::other(format_args!("this program cannot find itself: {error}")))?;
-        Ok(Self { session, servers: Vec::new(), cancellations: Arc::default(), program: program.into() })
+        Ok(Self {
+            session,
+            answers,
+            overheard,
+            services: services.tasks(),
+            servers: Vec::new(),
+            cancellations: Arc::default(),
+            program: program.into(),
+        })
     }
 
     /// Connects everybody in parallel.
@@ -88,6 +114,7 @@ impl<'a> Cast<'a> {
         let mut options = self.session.connect_options(name);
         options.surroundings.env.push((SECRET.into(), "do not tell".into()));
         options.tap = Some(self.cancellations.clone());
+        options.services = self.services.clone();
         options
     }
 

@@ -113,13 +113,18 @@ impl DemoServer {
     }
 
     fn change(&self, exchange: Exchange<'_>, change: Change) -> Value {
+        plain(&self.apply(change, exchange.revision, &**exchange.out))
+    }
+
+    /// Makes a change and tells whoever is to hear of it.
+    pub(super) fn apply(&self, change: Change, revision: Revision, out: &dyn Outbox) -> String {
         let (sentence, event) = self.port.apply(change);
         match event {
-            Some(event) if exchange.revision.is_stateless() => self.subscriptions.announce(event),
-            Some(event) => self.subscriptions.announce_unasked(event, &**exchange.out),
+            Some(event) if revision.is_stateless() => self.subscriptions.announce(event),
+            Some(event) => self.subscriptions.announce_unasked(event, out),
             None => {}
         }
-        plain(&sentence)
+        sentence
     }
 
     fn log(&self, exchange: Exchange<'_>, level: &str, message: &str) -> Result<Value, RpcError> {

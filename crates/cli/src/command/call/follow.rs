@@ -1,0 +1,153 @@
+//! One call to its end, with a word on how it gets on: the progress of a plain one, the status of a task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use wharf_client::{CallError, CallOptions, Connection, Started, TaskHandle, TaskOptions, TimeLimit};
+use wharf_spec::Untrusted;
+use wharf_wire::{Era, Progress, Raw, Task, TaskStatus, ToolResult};
+
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// Whether a call is to be a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AsTask {
+    /// A server that decides for itself may make it one.
+    IfServerWants,
+    /// The tool cannot be called otherwise.
+    Needed,
+    /// Somebody asked for it, and will wait as long as it takes.
+    Wished,
+}
+
+/// A call about to be made.
+pub struct Calling<'a> {
+    pub session: &'a Session,
+    pub connection: &'a Connection,
+    pub tool: &'a str,
+    pub arguments: &'a Raw,
+    pub as_task: AsTask,
+}
+
+/// How a call gets on.
+enum News {
+    Progress(Progress),
+    Task { status: TaskStatus, message: Option<String> },
+}
+
+/// Only the last news counts: a server that sends a million of them costs nothing.
+type Latest = watch::Sender<Option<News>>;
+
+impl Calling<'_> {
+    /// Calls, and shows how it gets on meanwhile.
+    ///
+    /// Dropped, it withdraws the call, and a task is cancelled before the server is closed.
+    pub async fn settle(&self) -> Result<ToolResult, Failure> {
+        let (latest, mut news) = watch::channel(None);
+        let answer = self.answer(Arc::new(latest));
+        tokio::pin!(answer);
+        let head = format!("{} · {}", self.connection.facts().name, Untrusted::new(self.tool));
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => break answer,
+                Ok(()) = news.changed() => {
+                    if let Some(news) = &*news.borrow_and_update() {
+                        self.show(&format!("{head}  {}", told(news)));
+                    }
+                }
+            }
+        };
+        self.session.console.clear();
+        answer.map_err(|error| Failure::calling(self.connection, error))
+    }
+
+    async fn answer(&self, latest: Arc<Latest>) -> Result<ToolResult, CallError> {
+        let reports = latest.clone();
+        let options = CallOptions::default().progress(move |progress| {
+            reports.send_replace(Some(News::Progress(progress)));
+        });
+        // A server of the handshake era makes a task only of what was sent as one; later ones decide by themselves.
+        let is_plain = self.as_task == AsTask::IfServerWants;
+        if is_plain && self.connection.facts().revision.era() == Era::Handshake {
+            return self.connection.call_tool(self.tool, self.arguments, options).await;
+        }
+        let mut starting = TaskOptions::default();
+        starting.call = options;
+        match self.connection.start_task(self.tool, self.arguments, starting).await? {
+            Started::Finished(answer) => Ok(*answer),
+            Started::Task(task) => self.follow(*task, latest).await,
+        }
+    }
+
+    /// Stays with a task. Given up, it is cancelled.
+    async fn follow(&self, task: TaskHandle, latest: Arc<Latest>) -> Result<ToolResult, CallError> {
+        let mut following = Following { session: self.session, task: Arc::new(task), ended: false };
+        let task = following.task.clone();
+        let finish = task.finish(Some(Arc::new(move |task: &Task| {
+            latest.send_replace(Some(News::Task { status: task.status, message: task.message.clone() }));
+        })));
+        let answer = match self.as_task {
+            AsTask::Wished => finish.await,
+            AsTask::Needed | AsTask::IfServerWants => within(self.session.call_max(), finish).await?,
+        };
+        following.ended = true;
+        answer
+    }
+
+    fn show(&self, line: &str) {
+        let console = &self.session.console;
+        if console.has_status() {
+            console.status(line);
+        } else if console.manner.debug {
+            console.say(line);
+        }
+    }
+}
+
+async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, CallError> {
+    let timed_out = |_| CallError::TimedOut { after: limit, limit: TimeLimit::Total, hint: None };
+    tokio::time::timeout(limit, work).await.map_err(timed_out)
+}
+
+/// A task somebody stays with.
+struct Following<'a> {
+    session: &'a Session,
+    task: Arc<TaskHandle>,
+    ended: bool,
+}
+
+impl Drop for Following<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let task = self.task.clone();
+            self.session.last_word(async move {
+                // A server that does not want to hear of it is about to be ended anyway.
+                let _ = task.cancel().await;
+            });
+        }
+    }
+}
+
+fn told(news: &News) -> String {
+    match news {
+        News::Progress(progress) => progress_text(progress),
+        News::Task { status, message } => {
+            let message =
+                message.as_ref().map(|message| format!(": {}", Untrusted::new(message.as_str()).shortened(200)));
+            format!("task {status}{}", message.unwrap_or_default())
+        }
+    }
+}
+
+/// `40% message`, or the bare number where the total is not known.
+pub fn progress_text(progress: &Progress) -> String {
+    let done = match progress.total {
+        Some(total) if total > 0.0 => format!("{:.0}%", (progress.progress / total * 100.0).clamp(0.0, 100.0)),
+        _ => progress.progress.to_string(),
+    };
+    let message = progress.message.as_deref().unwrap_or_default();
+    format!("{done} {}", Untrusted::new(message).shortened(200)).trim_end().to_owned()
+}

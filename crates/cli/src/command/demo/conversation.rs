@@ -1,0 +1,118 @@
+//! The scenes in which a server has something to say: a question, a change, how its work gets on.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use wharf_client::{CallOptions, Connection, Elicitor, Event, Pending, Services, Started, TaskOptions};
+use wharf_spec::Untrusted;
+use wharf_wire::{ElicitAnswer, Elicitation, Interest, Task, UrlRequest};
+
+use super::cast::{Answers, Cast};
+use super::scenes::{ask, ensure, raw, shown, told};
+use super::tour::Scene;
+use crate::content::resource_text;
+
+const TIDE: &str = "harbour://tide";
+/// How long a change may take to be told.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Keeps what servers ask, for the scene to show.
+#[derive(Clone, Default)]
+pub struct Overheard(Arc<Mutex<Vec<String>>>);
+
+impl Overheard {
+    /// Listens to whoever answers questions.
+    pub fn among(mut services: Services) -> (Self, Services) {
+        let overheard = Self::default();
+        if let Some(person) = services.elicitation.take() {
+            services = services.elicitation(Listener { person, overheard: overheard.clone() });
+        }
+        (overheard, services)
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct Listener {
+    person: Arc<dyn Elicitor>,
+    overheard: Overheard,
+}
+
+impl Elicitor for Listener {
+    fn shows_pages(&self) -> bool {
+        self.person.shows_pages()
+    }
+
+    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+        let told = match &question {
+            Elicitation::Form(form) => format!("{} ({} fields)", form.message, form.fields.len()),
+            Elicitation::Url(page) => page.message.clone(),
+        };
+        let told = Untrusted::new(told).shortened(200).to_string();
+        self.overheard.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{server} asks: {told}"));
+        self.person.elicit(server, question)
+    }
+
+    fn page_done(&self, server: &str, page: &UrlRequest) -> Pending<()> {
+        self.person.page_done(server, page)
+    }
+}
+
+pub async fn question(cast: &Cast<'_>) -> Scene {
+    let answer = ask(cast.north(), "book_berth", "{}").await?;
+    let mut lines: Vec<String> = cast.overheard.take().iter().map(|asked| format!("book_berth  →  {asked}")).collect();
+    ensure(lines.len() == 1, "book_berth should ask once")?;
+    if cast.answers == Answers::Tour {
+        lines.push("the tour answers with the server's defaults and an address; --ask lets you answer".to_owned());
+        ensure(shown(&answer).starts_with("Booked: "), "the berth should be booked")?;
+    }
+    lines.push(format!("→  {}", shown(&answer)));
+    Ok(lines)
+}
+
+/// In the newest revision and in the oldest, which have different ways to do it.
+pub async fn watch(cast: &Cast<'_>) -> Scene {
+    let mut lines = Vec::new();
+    for server in [cast.north(), cast.west()] {
+        lines.push(raise_tide(server).await?);
+    }
+    Ok(lines)
+}
+
+async fn raise_tide(server: &Connection) -> Result<String, String> {
+    let interest = Interest { uris: vec![TIDE.to_owned()], ..Interest::default() };
+    let mut subscription = server.subscribe(interest).await.map_err(told)?;
+    let raised = shown(&ask(server, "raise_tide", "{}").await?);
+    let event = tokio::time::timeout(PATIENCE, subscription.next()).await;
+    let event = event.map_err(|_| "the change should have been told")?.map_err(told)?;
+    ensure(matches!(&event, Event::Resource(uri) if uri == TIDE), "the tide should have changed")?;
+    let read = server.read_resource(TIDE, CallOptions::default()).await.map_err(told)?;
+    let read = Untrusted::new(read.contents.iter().map(resource_text).collect::<String>()).to_string();
+    ensure(read == raised, "what is read should be new")?;
+    Ok(format!("{}: raise_tide  →  {TIDE} changed  →  {read}", server.facts().name))
+}
+
+pub async fn task(cast: &Cast<'_>) -> Scene {
+    let arguments = raw(r#"{"containers":3,"interval_ms":40}"#)?;
+    let started = cast.north().start_task("unload_ship", &arguments, TaskOptions::default()).await.map_err(told)?;
+    let Started::Task(task) = started else { return Err("unload_ship should become a task".to_owned()) };
+    let words = Arc::new(Mutex::new(Vec::<String>::new()));
+    let (kept, console) = (words.clone(), cast.session.console.clone());
+    let answer = task.finish(Some(Arc::new(move |task: &Task| {
+        let word = task.message.clone().unwrap_or_else(|| task.status.to_string());
+        let word = Untrusted::new(word.trim_end_matches('.')).shortened(80).to_string();
+        console.status(&format!("north · unload_ship  {word}"));
+        let mut words = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.last() != Some(&word) {
+            words.push(word);
+        }
+    })));
+    let answer = answer.await;
+    cast.session.console.clear();
+    let answer = answer.map_err(told)?;
+    let words = std::mem::take(&mut *words.lock().unwrap_or_else(PoisonError::into_inner));
+    ensure(words.len() > 1, "the task should have told how it gets on")?;
+    Ok(vec![format!("unload_ship containers=3  →  {}  →  {}", words.join(", "), shown(&answer))])
+}

@@ -1,0 +1,157 @@
+//! `wharf subscribe`: what changes at a server, as it changes.
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+use wharf_client::{Connection, Event, Services};
+use wharf_spec::Untrusted;
+use wharf_wire::Interest;
+
+use crate::clock::time_of_day;
+use crate::failure::{Ending, Failure, Outcome};
+use crate::servers::{OneServer, connect_one};
+use crate::session::{Common, Session};
+use crate::style::{NAME, QUIET, paint};
+
+/// The most resources that are watched without having been named.
+const MOST_UNNAMED: usize = 100;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --tools, --prompts, --resources or --uri, everything the server tells of is watched. Each change is a line on
+stdout, with the time in UTC; with --json it is a document of its own.
+
+Examples:
+  wharf subscribe --stdio \"wharf demo-server --tide 1000\"
+  wharf subscribe --uri harbour://tide --count 3 --stdio \"wharf demo-server --tide 1000\"
+  wharf subscribe --tools --json --stdio \"wharf demo-server --tide 1000\" | jq -r .event")]
+pub struct Args {
+    /// Watch the list of tools
+    #[arg(long)]
+    tools: bool,
+    /// Watch the list of prompts
+    #[arg(long)]
+    prompts: bool,
+    /// Watch the list of resources
+    #[arg(long)]
+    resources: bool,
+    /// Watch this resource; may be repeated
+    #[arg(long = "uri", value_name = "URI")]
+    uris: Vec<String>,
+    /// End after so many changes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    #[command(flatten)]
+    server: OneServer,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// The document of one change.
+#[derive(Serialize)]
+struct EventDocument<'a> {
+    schema: u32,
+    server: &'a str,
+    event: &'static str,
+    uri: Option<&'a str>,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let server = args.server.resolve(&session.surroundings, &session.console)?;
+    let connection = connect_one(session, &server, &Services::default()).await?;
+    let failed = |error| Failure::calling(&connection, error);
+    let wanted = args.interest(session, &connection).await?;
+    let mut subscription = connection.subscribe(wanted.clone()).await.map_err(failed)?;
+    say_what_is_watched(session, &server.name, &wanted, subscription.honoured())?;
+    let mut left = args.count;
+    while left != Some(0) {
+        let event = subscription.next().await.map_err(failed)?;
+        if show(session, &server.name, &event)? {
+            left = left.map(|left| left - 1);
+        }
+    }
+    Ok(Ending::Fine)
+}
+
+impl Args {
+    /// What was named, or else everything there is to watch.
+    async fn interest(&self, session: &Session, connection: &Connection) -> Result<Interest, Failure> {
+        let Self { tools, prompts, resources, uris, .. } = self;
+        let named = Interest {
+            tools: *tools,
+            prompts: *prompts,
+            resources: *resources,
+            uris: uris.clone(),
+            ..Interest::default()
+        };
+        if !named.is_empty() {
+            return Ok(named);
+        }
+        let offered = &connection.facts().capabilities;
+        Ok(Interest {
+            tools: offered.tools_list_changed,
+            prompts: offered.prompts_list_changed,
+            resources: offered.resources_list_changed,
+            uris: if offered.resources_subscribe { listed(session, connection).await? } else { Vec::new() },
+            ..Interest::default()
+        })
+    }
+}
+
+/// The resources that are listed, though not more than can be asked for with a good conscience.
+async fn listed(session: &Session, connection: &Connection) -> Result<Vec<String>, Failure> {
+    let listing = connection.list_resources().await.map_err(|error| Failure::calling(connection, error))?;
+    if listing.items.len() > MOST_UNNAMED {
+        let (server, all) = (&connection.facts().name, listing.items.len());
+        session.console.warn(format_args!(
+            "{server} lists {all} resources; the first {MOST_UNNAMED} are watched, and others by --uri"
+        ));
+    }
+    Ok(listing.items.into_iter().take(MOST_UNNAMED).map(|resource| resource.uri).collect())
+}
+
+/// Says what the server agreed to tell and what not. One that agreed to nothing would be waited for in vain.
+fn say_what_is_watched(session: &Session, server: &str, wanted: &Interest, honoured: &Interest) -> Result<(), Failure> {
+    if honoured.is_empty() {
+        let failure = Failure::unsupported(format_args!("the server does not tell of {}", shown(wanted)));
+        return Err(failure.about(server).hint("without --uri and the like, everything it tells of is watched"));
+    }
+    session.console.say(format_args!("{}: watching {}", paint(NAME, server), shown(honoured)));
+    let refused = wanted.without(honoured);
+    if !refused.is_empty() {
+        session.console.warn(format_args!("{server} does not tell of {}", shown(&refused)));
+    }
+    Ok(())
+}
+
+/// `tools, prompts, harbour://tide`.
+fn shown(interest: &Interest) -> String {
+    let lists = [(interest.tools, "tools"), (interest.prompts, "prompts"), (interest.resources, "resources")];
+    let lists = lists.into_iter().filter(|(wanted, _)| *wanted).map(|(_, name)| name.to_owned());
+    let uris = interest.uris.iter().map(|uri| Untrusted::new(uri.as_str()).shortened(200).to_string());
+    lists.chain(uris).collect::<Vec<_>>().join(", ")
+}
+
+/// Shows a change at once; says whether there was anything to show.
+fn show(session: &Session, server: &str, event: &Event) -> Result<bool, Failure> {
+    let (event, uri) = match event {
+        Event::Tools => ("tools", None),
+        Event::Prompts => ("prompts", None),
+        Event::Resources => ("resources", None),
+        Event::Resource(uri) => ("resource", Some(uri.as_str())),
+        Event::Resumed => ("resumed", None),
+        _ => return Ok(false),
+    };
+    if session.console.manner.json {
+        session.console.document(&EventDocument { schema: 1, server, event, uri })?;
+        return Ok(true);
+    }
+    let what = match (event, uri) {
+        (_, Some(uri)) => format!("{} changed", Untrusted::new(uri).shortened(1_000)),
+        ("resumed", None) => "watching again; something may have been missed".to_owned(),
+        (list, None) => format!("{list} changed"),
+    };
+    let time = paint(QUIET, time_of_day(SystemTime::now()));
+    session.console.print(format_args!("{time} {} · {what}\n", paint(NAME, server)))?;
+    Ok(true)
+}

@@ -1,0 +1,53 @@
+//! What a server logs, as lines of talk.
+
+use std::sync::Arc;
+
+use wharf_client::LogSink;
+use wharf_spec::Untrusted;
+use wharf_wire::LogMessage;
+
+use crate::console::Console;
+use crate::style::{NAME, QUIET, paint};
+
+/// The most of a message that is shown, and of the name of what it comes from.
+const MESSAGE_SHOWN: usize = 1_000;
+const LOGGER_SHOWN: usize = 80;
+
+/// Shows each message on one line, with the server and the level.
+pub struct Logs(pub Arc<Console>);
+
+impl LogSink for Logs {
+    fn log(&self, server: &str, message: LogMessage) {
+        self.0.aside(line(server, &message));
+    }
+}
+
+fn line(server: &str, message: &LogMessage) -> String {
+    let logger = message.logger.as_deref().map(|logger| format!(" {}", Untrusted::new(logger).shortened(LOGGER_SHOWN)));
+    // Most servers log texts, which read better without their quotes.
+    let text: Option<String> = serde_json::from_slice(message.data.as_bytes()).ok();
+    let text = Untrusted::new(text.as_deref().unwrap_or(message.data.get()));
+    let head = paint(QUIET, format!("{}{}:", message.level, logger.unwrap_or_default()));
+    format!("{} · {head} {}", paint(NAME, Untrusted::new(server)), text.shortened(MESSAGE_SHOWN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_wire::{Bounds, Raw, View as _};
+
+    #[track_caller]
+    fn check(message: &'static str, expected: &str) {
+        let message = LogMessage::view(Raw::parse(message).unwrap(), &Bounds::default()).unwrap();
+        assert_eq!(anstream::adapter::strip_str(&line("demo", &message)).to_string(), expected);
+    }
+
+    #[test]
+    fn a_message_is_one_harmless_line() {
+        check(r#"{"level":"info","data":"a\nb\u001b[2J"}"#, r"demo · info: a\nb\u{1b}[2J");
+        check(r#"{"level":"error","logger":"db\r","data":{"code":7}}"#, r#"demo · error db\r: {"code":7}"#);
+        let long = format!(r#"{{"level":"debug","data":"{}"}}"#, "x".repeat(5_000));
+        let message = LogMessage::view(Raw::parse(long).unwrap(), &Bounds::default()).unwrap();
+        assert!(line("demo", &message).chars().count() < MESSAGE_SHOWN + 100);
+    }
+}

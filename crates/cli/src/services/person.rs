@@ -1,0 +1,71 @@
+//! The person at the terminal, or what they said beforehand.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use wharf_client::{Elicitor, Pending};
+use wharf_wire::{ElicitAnswer, Elicitation, UrlRequest};
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::question::{Asking, Opener, ask, from_answers, page_visited};
+use crate::session::Session;
+
+/// Whom questions go to.
+#[derive(Clone)]
+pub struct Person {
+    console: Arc<Console>,
+    opener: Opener,
+    allow_secrets: bool,
+    /// The values of `--answer`; with any of them nobody is asked.
+    answers: Arc<[String]>,
+    cwd: PathBuf,
+    misfit: mpsc::Sender<Failure>,
+}
+
+impl Person {
+    /// What does not fit its question is told to `misfit`.
+    pub fn new(session: &Session, answers: Vec<String>, allow_secrets: bool, misfit: mpsc::Sender<Failure>) -> Self {
+        Self {
+            console: session.console.clone(),
+            opener: Opener::of(&session.surroundings),
+            allow_secrets,
+            answers: answers.into(),
+            cwd: session.surroundings.cwd.clone(),
+            misfit,
+        }
+    }
+
+    async fn answer(&self, server: &str, question: &Elicitation) -> ElicitAnswer {
+        if self.answers.is_empty() {
+            let Self { console, opener, allow_secrets, .. } = self;
+            return ask(&Asking { console, server, opener, allow_secrets: *allow_secrets }, question).await;
+        }
+        match from_answers(question, &self.answers, &self.cwd) {
+            Ok(answer) => answer,
+            Err(failure) => match self.misfit.try_send(failure.about(server)) {
+                Err(TrySendError::Closed(_)) => ElicitAnswer::Cancel,
+                // The first one ends the command; there is no room for a second, and no need.
+                Ok(()) | Err(TrySendError::Full(_)) => std::future::pending().await,
+            },
+        }
+    }
+}
+
+impl Elicitor for Person {
+    fn shows_pages(&self) -> bool {
+        true
+    }
+
+    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+        let (person, server) = (self.clone(), server.to_owned());
+        Box::pin(async move { person.answer(&server, &question).await })
+    }
+
+    fn page_done(&self, server: &str, _: &UrlRequest) -> Pending<()> {
+        let (console, server) = (self.console.clone(), server.to_owned());
+        Box::pin(async move { page_visited(&console, &server).await })
+    }
+}

@@ -1,0 +1,68 @@
+//! The directories of `--root`.
+
+use std::path::{Path, PathBuf};
+
+use url::Url;
+use wharf_client::RootsSource;
+use wharf_wire::Root;
+
+use crate::failure::Failure;
+
+/// Directories that exist, under their real names.
+pub struct Roots(Vec<Root>);
+
+impl Roots {
+    /// Resolves directories against the working directory.
+    pub fn find(directories: &[PathBuf], cwd: &Path) -> Result<Self, Failure> {
+        directories.iter().map(|directory| root(&cwd.join(directory))).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl RootsSource for Roots {
+    fn roots(&self, _: &str) -> Vec<Root> {
+        self.0.clone()
+    }
+}
+
+fn root(directory: &Path) -> Result<Root, Failure> {
+    let wrong = |reason: &dyn std::fmt::Display| {
+        Failure::usage(format_args!("the root `{}` cannot be used: {reason}", directory.display()))
+            .hint("give an existing directory with --root")
+    };
+    // Without links in it, so that a server can compare it with the paths it works on.
+    let real = directory.canonicalize().map_err(|error| wrong(&error))?;
+    if !real.is_dir() {
+        return Err(wrong(&"it is not a directory"));
+    }
+    let uri = Url::from_file_path(&real).map_err(|()| wrong(&"it has no address"))?;
+    let name = real.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok(Root { uri: uri.into(), name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_percent_encoded() {
+        let base = std::env::temp_dir().canonicalize().unwrap().join(format!("wharf-roots-{}", std::process::id()));
+        let directory = base.join("a b#c?d%41é");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::os::unix::fs::symlink(&directory, base.join("link")).unwrap();
+        let roots = Roots::find(&["a b#c?d%41é".into(), "link/.".into()], &base).unwrap().roots("any");
+        std::fs::remove_dir_all(&base).unwrap();
+        for root in &roots {
+            assert!(root.uri.starts_with("file:///") && root.uri.ends_with("/a%20b%23c%3Fd%2541%C3%A9"), "{root:?}");
+            assert_eq!(root.name.as_deref(), Some("a b#c?d%41é"));
+        }
+        assert_eq!(roots.len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_directory_is_named() {
+        for path in ["/no/such/place", "/dev/null"] {
+            let failure = Roots::find(&[path.into()], Path::new("/")).err().unwrap();
+            assert!(failure.error.message.starts_with(&format!("the root `{path}` cannot be used: ")), "{failure:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Pages a server wants opened: never without a yes, and exactly the one that was shown.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::scripted::reticent;
+use crate::support::{Pipe, demo, home, quoted, run, wharf};
+use crate::terminal::Terminal;
+
+const OPEN: &str = "Open it in a browser? [y/N/c]: ";
+
+/// A program that stands in for a browser and passes on what it is to open.
+struct Browser {
+    script: PathBuf,
+    pipe: Pipe,
+}
+
+impl Browser {
+    fn new(name: &str) -> Self {
+        let script = home().join(format!("{name}.sh"));
+        let pipe = Pipe::new(name);
+        std::fs::write(&script, format!("printf '%s' \"$*\" > {}\n", quoted(&pipe.path))).unwrap();
+        Self { script, pipe }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = wharf(arguments);
+        command.env("NO_COLOR", "1").env("BROWSER", format!("sh {}", quoted(&self.script)));
+        command
+    }
+
+    /// What was opened.
+    #[track_caller]
+    fn opened(&self) -> String {
+        self.pipe.written()
+    }
+}
+
+#[test]
+fn the_page_that_is_shown_is_opened() {
+    let calls: [(&str, &[&str], &str); 3] = [
+        ("2026-07-28", &["call", "open_harbour_page"], "y"),
+        ("2025-11-25", &["call", "open_harbour_page", "via=question"], "y"),
+        // With an Enter for whoever is asked when they are done: the server may have said so before.
+        ("2025-11-25", &["call", "open_harbour_page", "via=error"], "y\n"),
+    ];
+    for (number, (revision, call, yes)) in calls.into_iter().enumerate() {
+        let browser = Browser::new(&format!("browser-{number}"));
+        let server = demo(revision);
+        let mut terminal = Terminal::run(&browser.command(&[call, &["--stdio", &server]].concat()));
+        terminal.expect("wharf asks you to open an address in your browser:");
+        terminal.expect("Please fill in the ship's papers.");
+        terminal.expect("address: https://harbour.example/papers?ship=second%20draft&paper=");
+        terminal.expect("host:    harbour.example");
+        terminal.answer(OPEN, yes);
+        let opened = browser.opened();
+        let ended = terminal.end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "The papers are in order.\n"), "{ended:?}");
+        assert!(ended.shown.contains(&format!("address: {opened}\r\n")), "{opened}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_page_that_is_declined_is_not_opened() {
+    for (revision, line) in [("2026-07-28", ""), ("2025-11-25", "n"), ("2025-11-25", ":cancel")] {
+        let browser = Browser::new("unused-browser");
+        let mut terminal = Terminal::run(&browser.command(&["call", "open_harbour_page", "--stdio", &demo(revision)]));
+        terminal.answer(OPEN, line);
+        let ended = terminal.end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "The harbour page was not opened.\n"), "{ended:?}");
+        assert!(!ended.shown.contains("Opened in the browser") && browser.pipe.is_untouched(), "{ended:?}");
+    }
+    let server = demo("2025-11-25");
+    let mut terminal = Terminal::run(&wharf(["call", "open_harbour_page", "via=error", "--stdio", &server]));
+    terminal.answer(OPEN, "n");
+    let ended = terminal.end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(5), ""), "{ended:?}");
+    assert!(ended.shown.contains("wharf: the server asked for a page to be visited, which was declined."), "{ended:?}");
+}
+
+#[test]
+fn the_person_says_when_the_page_is_done() {
+    let browser = Browser::new("patient-browser");
+    let server = reticent();
+    let mut terminal = Terminal::run(&browser.command(&["call", "sign_in", "--stdio", &server]));
+    terminal.expect("address: https://sign.example/in\r\n");
+    terminal.answer(OPEN, "yes");
+    assert_eq!(browser.opened(), "https://sign.example/in");
+    terminal.answer("Press Enter once you are done there; ", "");
+    let ended = terminal.end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "You may pass.\n"), "{ended:?}");
+}
+
+#[test]
+fn where_nobody_is_there_no_page_is_opened() {
+    for (revision, via, code) in
+        [("2026-07-28", "question", 0), ("2025-11-25", "question", 0), ("2025-11-25", "error", 5)]
+    {
+        let via: &[&str] = if revision == "2025-11-25" { &[&format!("via={via}")] } else { &[] };
+        let server = demo(revision);
+        let call = [&["call", "open_harbour_page", "--stdio", &server][..], via].concat();
+        let ran = run(&call);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(ran.stderr.contains("run it in a terminal to look at the address it wants opened"), "{ran:?}");
+        let ran = run(call.iter().chain(&["--answer", "ok=yes"]));
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        assert!(ran.stderr.contains("the server asks to open an address, which --answer cannot do"), "{ran:?}");
+    }
+}
