@@ -101,6 +101,17 @@ impl Bulletin {
         locked(&self.pages).remove(elicitation);
     }
 
+    /// Forgets whatever was watched for, because changes of it may have been missed.
+    pub fn distrust(&self, interest: &Interest) {
+        let lists = [
+            (interest.tools, Change::Tools),
+            (interest.prompts, Change::Prompts),
+            (interest.resources, Change::Resources),
+        ];
+        lists.iter().filter(|(watched, _)| *watched).for_each(|(_, change)| self.make_stale(change));
+        interest.uris.iter().for_each(|uri| self.cache.forget_resource(uri));
+    }
+
     /// Takes a notification that concerns changes.
     pub fn post(&self, era: Era, method: &str, params: Option<&Raw>) -> Posted {
         let Some(change) = self.read(method, params) else { return Posted::Other };

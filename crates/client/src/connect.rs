@@ -97,7 +97,11 @@ impl Attempt {
         };
         let (started, met) = self.meet(started, server).await;
         match met {
-            Ok(introduction) => Ok(self.settle(started, introduction)),
+            Ok(introduction) => {
+                let connection = self.settle(started, introduction);
+                connection.ask_for_logs();
+                Ok(connection)
+            }
             Err(cause) => {
                 self.stderr = started.open.stderr_tail(STDERR_SHOWN);
                 started.open.close().await;

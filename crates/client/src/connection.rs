@@ -262,6 +262,19 @@ impl Connection {
         self.request("logging/setLevel", Some(&params), CallOptions::default()).await.map(drop)
     }
 
+    /// Asks a server of the handshake era for the logs that were wanted when connecting. Nobody waits for its answer.
+    pub(crate) fn ask_for_logs(&self) {
+        let services = self.inner.manners.desk.services();
+        let level = services.log_level.filter(|_| services.logs.is_some() && self.gate("logging/setLevel").is_ok());
+        let Some(level) = level else { return };
+        let level = format!(r#""level":"{}""#, level.as_str());
+        let members = [level.as_bytes()];
+        let outgoing = Outgoing::new("logging/setLevel", &members, Effect::MayWrite);
+        if let Ok(call) = self.send(outgoing, "", &CallOptions::default()) {
+            call.detach();
+        }
+    }
+
     /// Tells a server of the handshake era that the directories it may work in have changed. Later servers ask anew.
     pub fn roots_changed(&self) {
         if !self.is_stateless() && self.inner.manners.desk.services().roots.is_some() {

@@ -97,6 +97,8 @@ impl Desk {
     pub fn log(&self, params: Option<Raw>) {
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
             && let Ok(message) = LogMessage::view(params, &self.limits.bounds)
+            // Not every server keeps to the level it was told: the Python SDK 2.3 sends everything.
+            && self.services.log_level.is_none_or(|level| message.level >= level)
         {
             sink.log(&self.server, message);
         }

@@ -44,7 +44,12 @@ pub(crate) struct ListKind {
 pub(crate) async fn list<T: View>(connection: &Connection, kind: ListKind) -> Result<Listing<T>, CallError> {
     let limit = connection.limits().call_max;
     match tokio::time::timeout(limit, collect_anew(connection, kind)).await {
-        Ok(items) => Ok(view_all(items?, &connection.limits().bounds)),
+        Ok(Ok(items)) => Ok(view_all(items, &connection.limits().bounds)),
+        Ok(Err(error)) => {
+            // Perhaps a kept page led to where it went wrong: the next attempt begins anew.
+            connection.inner().manners.bulletin.cache().forget(kind.method);
+            Err(error)
+        }
         Err(_) => Err(CallError::TimedOut { after: limit, limit: TimeLimit::Total, hint: None }),
     }
 }

@@ -44,8 +44,6 @@ pub struct Subscription {
     /// The request that is answered when the watch ends (2026-07-28).
     listen: Option<Call>,
     ready: VecDeque<Event>,
-    /// Whether the watch has been open before.
-    resuming: bool,
     failures: u32,
 }
 
@@ -63,7 +61,6 @@ impl Connection {
             honoured: Interest::default(),
             listen: None,
             ready: VecDeque::new(),
-            resuming: false,
             failures: 0,
         };
         subscription.open().await?;
@@ -122,7 +119,7 @@ impl Subscription {
         self.failures += 1;
         match self.open_listen().await {
             Ok(()) => {
-                self.resuming = true;
+                self.connection.inner().manners.bulletin.distrust(self.inbox.interest());
                 self.ready.push_back(Event::Resumed);
                 Ok(())
             }
@@ -206,12 +203,12 @@ impl Subscription {
     }
 
     fn collect(&mut self) {
-        let News { tools, prompts, resources, uris, tasks, listen, acknowledged } =
-            std::mem::take(&mut *self.inbox.news());
-        {
+        let News { tools, prompts, resources, uris, tasks, .. } = {
+            // Under one lock: news that comes meanwhile must find whose stream it is.
             let mut news = self.inbox.news();
-            (news.listen, news.acknowledged) = (listen, acknowledged);
-        }
+            let (listen, acknowledged) = (news.listen, news.acknowledged.clone());
+            std::mem::replace(&mut *news, News { listen, acknowledged, ..News::default() })
+        };
         let lists = [(tools, Event::Tools), (prompts, Event::Prompts), (resources, Event::Resources)];
         let before = self.ready.len();
         self.ready.extend(lists.into_iter().filter(|(changed, _)| *changed).map(|(_, event)| event));

@@ -8,7 +8,20 @@
     reason = "a test reads its surroundings and gives up on the first surprise"
 )]
 
+mod asking;
+mod caching;
+mod catalog;
+mod crew;
 mod peer;
+mod quay;
+mod reference;
+mod rounds;
+mod sampling;
+mod table;
+mod tasks;
+mod undeclared;
+mod watching;
+mod working;
 
 use std::path::Path;
 use std::process::Command;

@@ -89,39 +89,51 @@ impl Peer {
         self.spec.env.push((name.into(), EnvValue::Plain(file.into())));
         self
     }
+
+    /// Starts it under the marker by which [`Self::close`] finds what is left.
+    pub async fn open(&self, options: ConnectOptions) -> Connection {
+        let mut spec = self.spec.clone();
+        spec.env.push((MARKER.into(), EnvValue::Plain(self.home.marker().into())));
+        spec.env.push((RUN_MARKER.into(), EnvValue::Inherit));
+        let connection = match connect(&spec, options).await {
+            Ok(connection) => connection,
+            Err(error) => panic!("{error}\n{:?}\n{}", error.trace, error.stderr.join("\n")),
+        };
+        let facts = connection.facts();
+        let found = (facts.revision, facts.process.map(|process| process.containment));
+        assert_eq!(found, (self.revision, Some(Containment::Guard)), "{:?}", connection.trace());
+        assert!(!marked_processes(&self.home.marker()).is_empty(), "the marker shows who is there");
+        connection
+    }
+
+    /// Ends it; nothing of it may be left.
+    pub async fn close(&self, connection: Connection) {
+        connection.close().await;
+        let error = connection.ping(CallOptions::default()).await.unwrap_err();
+        assert!(matches!(error, CallError::ServerGone(_)), "{error}");
+        let marker = self.home.marker();
+        let gone = until(SOON, || marked_processes(&marker).is_empty());
+        assert!(gone, "left behind: {:?}", marked_processes(&marker));
+    }
 }
 
 /// Connects, lists, calls, reads and closes, with `more` before the end; nothing of the server may be left.
-pub async fn check(mut peer: Peer, more: impl AsyncFnOnce(&Connection, &Path)) {
-    let marker = peer.home.marker();
-    peer.spec.env.push((MARKER.into(), EnvValue::Plain(marker.clone().into())));
-    peer.spec.env.push((RUN_MARKER.into(), EnvValue::Inherit));
-    let connection = match connect(&peer.spec, peer.home.options()).await {
-        Ok(connection) => connection,
-        Err(error) => panic!("{error}\n{:?}\n{}", error.trace, error.stderr.join("\n")),
-    };
-    let facts = connection.facts();
-    assert_eq!(
-        (facts.revision, facts.process.map(|process| process.containment)),
-        (peer.revision, Some(Containment::Guard)),
-        "{:?}",
-        connection.trace()
-    );
-    assert!(!marked_processes(&marker).is_empty(), "the marker shows who is there");
+pub async fn check(peer: Peer, more: impl AsyncFnOnce(&Connection, &Path)) {
+    let connection = peer.open(peer.home.options()).await;
     tools(&connection, &peer).await;
     resources(&connection, &peer).await;
     prompts(&connection, &peer).await;
     more(&connection, &peer.home.path).await;
     connection.ping(CallOptions::default()).await.unwrap();
-    let counters = connection.counters();
-    let mut nothing_odd = Counters::default();
-    nothing_odd.notifications = counters.notifications;
-    assert_eq!(counters, nothing_odd);
-    connection.close().await;
-    let error = connection.ping(CallOptions::default()).await.unwrap_err();
-    assert!(matches!(error, CallError::ServerGone(_)), "{error}");
-    let gone = until(SOON, || marked_processes(&marker).is_empty());
-    assert!(gone, "left behind: {:?}", marked_processes(&marker));
+    assert_eq!(connection.counters(), nothing_odd(&connection));
+    peer.close(connection).await;
+}
+
+/// What a connection has counted on which nothing went wrong.
+pub fn nothing_odd(connection: &Connection) -> Counters {
+    let mut counters = Counters::default();
+    counters.notifications = connection.counters().notifications;
+    counters
 }
 
 async fn tools(connection: &Connection, peer: &Peer) {
@@ -222,7 +234,7 @@ impl Home {
     }
 
     /// The test's own environment, but with this for a home.
-    fn options(&self) -> ConnectOptions {
+    pub fn options(&self) -> ConnectOptions {
         let mut env: Vec<_> = std::env::vars_os().filter(|(name, _)| name != "HOME").collect();
         env.push(("HOME".into(), self.path.clone().into()));
         let mut options = ConnectOptions::default();

@@ -48,7 +48,8 @@ impl Audience {
     }
 
     /// Ends the open subscriptions in the way the protocol calls graceful.
-    pub fn end(&self) {
+    pub async fn end(&self) {
+        self.opened().await;
         self.end.notify_waiters();
     }
 
@@ -73,8 +74,13 @@ impl Audience {
     }
 
     async fn sinks(&self) -> Vec<SubscriptionSink> {
-        let _ = self.opening.subscribe().wait_for(|opening| *opening == 0).await;
+        self.opened().await;
         self.sinks.lock().unwrap().clone()
+    }
+
+    /// Waits until no subscription is about to open.
+    async fn opened(&self) {
+        let _ = self.opening.subscribe().wait_for(|opening| *opening == 0).await;
     }
 
     fn forget(&self, id: &RequestId) {

@@ -54,7 +54,7 @@ pub async fn call(
         "touch" => touch(peer, &context).await,
         "grow" => grow(peer, &context).await,
         "end_listen" => {
-            peer.audience.end();
+            peer.audience.end().await;
             "ended".to_owned()
         }
         "brew" if !knows_tasks(&context) => "tea".to_owned(),

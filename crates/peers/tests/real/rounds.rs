@@ -1,0 +1,120 @@
+//! Calls that take several questions: one after the other, all at once, and without end.
+
+use serde_json::{Value, json};
+use wharf_client::{CallError, CallOptions, Direction, Services};
+use wharf_wire::{Content, ElicitAnswer, Elicitation};
+
+use crate::crew::{Hold, Model, Person, message};
+use crate::peer::{raw, text};
+use crate::quay::{LENIENT, STATELESS, Sdk, Side, all, each};
+
+/// Gives a name with what is hard to carry, and a port.
+fn sailor() -> Person {
+    Person::new(|question| {
+        let Elicitation::Form(form) = question else { return ElicitAnswer::Cancel };
+        let words = |field: &str| if field == "port" { "riga" } else { NAME };
+        let fields: Value = form.fields.iter().map(|field| (field.name.clone(), json!(words(&field.name)))).collect();
+        ElicitAnswer::Accept(Some(raw(&fields)))
+    })
+}
+
+const NAME: &str = "Argo \"[⚓]\" \\";
+
+#[tokio::test]
+async fn two_questions_one_after_the_other() {
+    let person = sailor();
+    each(&all(), Services::default().elicitation(person.clone()), async |quay| {
+        assert_eq!(quay.call("ask_twice", json!({})).await, format!("{NAME} sails to riga."), "{}", quay.side);
+        assert_eq!(person.asked().len(), 2, "{}", quay.side);
+        let calls = quay.wire.all(Direction::Sent, "tools/call");
+        assert_eq!(calls.len(), if quay.side.is_stateless() { 3 } else { 1 }, "{}", quay.side);
+        if quay.side.is_stateless() {
+            assert!(calls[0].get("requestState").is_none() && calls[2]["requestState"].is_string(), "{}", quay.side);
+            let answers = calls[2]["inputResponses"].as_object().unwrap();
+            assert_eq!(answers.len(), 1, "{}: only the answers of this round", quay.side);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn three_questions_at_once() {
+    let (model, hold) = (Model::noon(), Hold::new("file:///tmp/hold"));
+    let services = Services::default().elicitation(sailor()).sampling(model).roots(hold);
+    each(&all(), services, async |quay| {
+        let seen = quay.call("ask_all", json!({})).await;
+        if quay.side.sdk == Sdk::Python2 {
+            assert_eq!(seen, format!("{NAME}, noon, file:///tmp/hold"));
+            return;
+        }
+        let seen: Value = serde_json::from_str(&seen).unwrap();
+        assert_eq!(seen["name"], json!({"action": "accept", "content": {"name": NAME}}), "{}", quay.side);
+        assert_eq!(seen["model"], message(&json!({"type": "text", "text": "noon"}), "endTurn"), "{}", quay.side);
+        assert_eq!(seen["roots"], json!({"roots": [{"uri": "file:///tmp/hold", "name": "hold"}]}), "{}", quay.side);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_never_content_is_given_up_after_eight_rounds() {
+    let person = sailor();
+    let ts2 = [STATELESS[0], LENIENT[0]];
+    each(&ts2, Services::default().elicitation(person.clone()), async |quay| {
+        let outcome = quay.try_call("ask_forever", json!({})).await;
+        match (&outcome, quay.side.is_stateless()) {
+            (Err(CallError::TooManyRounds(8)), true) => {}
+            // There it is the SDK that gives up.
+            (Ok(result), false) => assert!(result.is_error && text(result).contains("8 rounds"), "{}", text(result)),
+            _ => panic!("{}: {outcome:?}", quay.side),
+        }
+        assert_eq!(person.asked().len(), 8, "{}", quay.side);
+        assert_eq!(quay.call("echo", json!({"text": "ahoy"})).await, "ahoy");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_put_off_is_repeated_with_what_the_server_gave_along() {
+    each(&[rust(STATELESS), rust(LENIENT)], Services::default(), async |quay| {
+        assert_eq!(quay.call("shed", json!({})).await, "later");
+        let calls = quay.wire.all(Direction::Sent, "tools/call");
+        if quay.side.is_stateless() {
+            assert_eq!((calls.len(), &calls[1]["requestState"]), (2, &json!("later")));
+            assert!(calls[1].get("inputResponses").is_none(), "{}", calls[1]);
+        }
+    })
+    .await;
+}
+
+fn rust(sides: [Side; 3]) -> Side {
+    sides.into_iter().find(|side| side.sdk == Sdk::Rust3).unwrap()
+}
+
+#[tokio::test]
+async fn a_prompt_and_a_resource_ask_before_they_are_given() {
+    let person = sailor();
+    let sides = [STATELESS[0], LENIENT[0], rust(STATELESS)];
+    each(&sides, Services::default().elicitation(person.clone()), async |quay| {
+        let expanded = quay.connection.get_prompt("introduce", &[], CallOptions::default()).await.unwrap();
+        let Content::Text { text, .. } = &expanded.messages[0].content else { panic!("{expanded:?}") };
+        assert_eq!(*text, format!("Please introduce {NAME}."), "{}", quay.side);
+        for _ in 0..2 {
+            let read = quay.connection.read_resource("note://sealed", CallOptions::default()).await.unwrap();
+            let expected = format!("For the eyes of {NAME}.");
+            assert_eq!(read.contents[0].text.as_deref(), Some(&*expected), "{}", quay.side);
+        }
+        assert_eq!(person.asked().len(), 3, "{}: what came of answers is not kept", quay.side);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_prompt_that_asks_is_refused_where_there_is_no_way_to_ask() {
+    each(&[rust(LENIENT)], Services::default().elicitation(sailor()), async |quay| {
+        let refused = quay.connection.get_prompt("introduce", &[], CallOptions::default()).await;
+        assert!(matches!(&refused, Err(CallError::Refused(error)) if error.code == -32600), "{refused:?}");
+        let refused = quay.connection.read_resource("note://sealed", CallOptions::default()).await;
+        assert!(matches!(&refused, Err(CallError::Refused(error)) if error.code == -32600), "{refused:?}");
+    })
+    .await;
+}
