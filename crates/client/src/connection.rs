@@ -259,6 +259,8 @@ impl Connection {
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
         let params = Raw::of(&serde_json::json!({ "level": level.as_str() }));
         let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
+        self.gate("logging/setLevel")?;
+        self.inner.manners.desk.set_level(level);
         self.request("logging/setLevel", Some(&params), CallOptions::default()).await.map(drop)
     }
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_spec::Untrusted;
 use wharf_wire::{
-    Bounds, DecodeError, ElicitAnswer, Elicitation, LogMessage, Raw, Revision, SamplingRequest, UrlRequest, View, code,
+    Bounds, DecodeError, ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Revision, SamplingRequest, UrlRequest,
+    View, code,
 };
 
 use crate::engine::{Errand, Refusal};
@@ -32,13 +33,21 @@ pub(crate) struct Desk {
     server: String,
     services: Services,
     limits: Limits,
+    /// From which level on logs are wanted now.
+    level: Mutex<Option<LogLevel>>,
     /// When a person was asked, in the last minute.
     asked: Mutex<VecDeque<Instant>>,
 }
 
 impl Desk {
     pub fn new(server: String, services: Services, limits: Limits) -> Self {
-        Self { server, services, limits, asked: Mutex::default() }
+        let level = Mutex::new(services.log_level);
+        Self { server, services, limits, level, asked: Mutex::default() }
+    }
+
+    /// Wants logs from another level on.
+    pub fn set_level(&self, level: LogLevel) {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
     }
 
     pub fn services(&self) -> &Services {
@@ -95,10 +104,11 @@ impl Desk {
 
     /// Takes what the server logs.
     pub fn log(&self, params: Option<Raw>) {
+        let wanted = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
             && let Ok(message) = LogMessage::view(params, &self.limits.bounds)
             // Not every server keeps to the level it was told: the Python SDK 2.3 sends everything.
-            && self.services.log_level.is_none_or(|level| message.level >= level)
+            && wanted.is_none_or(|level| message.level >= level)
         {
             sink.log(&self.server, message);
         }
