@@ -66,13 +66,29 @@ impl Plan {
     }
 }
 
-/// Our own client against servers in its own process, and the client over the pipe that each is
-/// compared with.
-const LOCAL: [(&str, [&str; 4], &str); 4] = [
-    ("closures, one thread", ["--local", "closure", "--rt", "current"], OURS_CURRENT),
-    ("closures, two workers", ["--local", "closure", "--rt", "multi"], OURS_MULTI),
-    ("rmcp 3.8 handler, one thread", ["--local", "rmcp", "--rt", "current"], OURS_CURRENT),
-    ("rmcp 3.8 handler, two workers", ["--local", "rmcp", "--rt", "multi"], OURS_MULTI),
+/// Our own client against servers in its own process.
+const LOCAL: [(&str, [&str; 4]); 4] = [
+    ("closures, one thread", ["--local", "closure", "--rt", "current"]),
+    ("closures, two workers", ["--local", "closure", "--rt", "multi"]),
+    ("rmcp 3.8 handler, one thread", ["--local", "rmcp", "--rt", "current"]),
+    ("rmcp 3.8 handler, two workers", ["--local", "rmcp", "--rt", "multi"]),
+];
+
+/// Our own client over stdio, and a server that does what those in the process do.
+const BESIDE: [(&str, &str); 2] = [(SDK_CURRENT, "current"), (SDK_MULTI, "multi")];
+const SDK_CURRENT: &str = "rmcp 3.8 server over stdio, one thread";
+const SDK_MULTI: &str = "rmcp 3.8 server over stdio, two workers";
+
+/// What stands in the tables: a row's name, who was measured for it, and who it is compared with.
+const LOCAL_ROWS: [(&str, &str, &str); 8] = [
+    ("closures : rmcp server over stdio, one thread", "closures, one thread", SDK_CURRENT),
+    ("rmcp handler : rmcp server over stdio, one thread", "rmcp 3.8 handler, one thread", SDK_CURRENT),
+    ("closures : byte copier over stdio, one thread", "closures, one thread", OURS_CURRENT),
+    ("rmcp handler : byte copier over stdio, one thread", "rmcp 3.8 handler, one thread", OURS_CURRENT),
+    ("closures : rmcp server over stdio, two workers", "closures, two workers", SDK_MULTI),
+    ("rmcp handler : rmcp server over stdio, two workers", "rmcp 3.8 handler, two workers", SDK_MULTI),
+    ("closures : byte copier over stdio, two workers", "closures, two workers", OURS_MULTI),
+    ("rmcp handler : byte copier over stdio, two workers", "rmcp 3.8 handler, two workers", OURS_MULTI),
 ];
 
 const OURS_CURRENT: &str = "Wharf, one thread";
@@ -86,11 +102,13 @@ struct Client {
     arguments: Vec<OsString>,
     /// Whether its instructions are counted too.
     counted: bool,
+    /// The server it talks to, where that is not the echo server.
+    server: Option<PathBuf>,
 }
 
 impl Client {
     fn new<const N: usize>(label: &'static str, program: PathBuf, arguments: [OsString; N]) -> Self {
-        Self { label, program, arguments: arguments.into(), counted: false }
+        Self { label, program, arguments: arguments.into(), counted: false, server: None }
     }
 
     fn counted(self) -> Self {
@@ -119,10 +137,15 @@ fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
     Ok(field)
 }
 
-/// Those who have their server in their own process.
+/// Those who have their server in their own process, and those they are compared with.
 fn local(binaries: &Path) -> Vec<Client> {
-    let program = binaries.join("bench-local");
-    LOCAL.map(|(label, arguments, _)| Client::new(label, program.clone(), arguments.map(Into::into))).into()
+    let (program, ours) = (binaries.join("bench-local"), binaries.join("bench-wharf"));
+    let inside = LOCAL.map(|(label, arguments)| Client::new(label, program.clone(), arguments.map(Into::into)));
+    let beside = BESIDE.map(|(label, flavour)| Client {
+        server: Some(binaries.join("rmcp-server")),
+        ..Client::new(label, ours.clone(), ["--rt".into(), flavour.into()])
+    });
+    inside.into_iter().chain(beside).collect()
 }
 
 /// Has our client say what it sends, so that the limit sends the same bytes.

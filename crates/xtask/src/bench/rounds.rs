@@ -59,7 +59,7 @@ fn sample(plan: &Plan, client: &Client, server: &Path, setting: Setting, round: 
     let cores = (0..setting.cores).map(|core| core.to_string()).collect::<Vec<_>>().join(",");
     let mut command = Command::new("taskset");
     command.args(["-c", &cores]).arg(&client.program).args(&client.arguments);
-    command.arg("--server").arg(server).args(["--secs", &plan.seconds.to_string()]);
+    command.arg("--server").arg(client.server.as_deref().unwrap_or(server)).args(["--secs", &plan.seconds.to_string()]);
     command.args(["--payload", &setting.payload.to_string(), "--conc", &setting.callers.to_string()]);
     let line = capture(&mut command)?.stdout;
     let figures: Value = serde_json::from_str(&line)?;

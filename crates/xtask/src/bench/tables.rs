@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::instructions::{self, Counts};
 use super::rounds::{Sample, Setting};
-use super::{CALLERS, CORES, Client, LOCAL, PAYLOADS, Plan};
+use super::{CALLERS, CORES, Client, LOCAL_ROWS, PAYLOADS, Plan};
 use crate::run::Surroundings;
 
 pub fn page(plan: &Plan, field: &[Client], samples: &[Sample], counts: &[Counts]) -> String {
@@ -35,19 +35,19 @@ fn introduction(plan: &Plan, here: &Surroundings) -> String {
 }
 
 fn rates(field: &[Client], samples: &[Sample], cores: usize, payload: usize) -> String {
-    let rows: Vec<_> = field.iter().map(|client| (client.label, field[0].label)).collect();
+    let rows: Vec<_> = field.iter().map(|client| (client.label, client.label, field[0].label)).collect();
     table("client", &rows, samples, cores, payload)
 }
 
-/// One row for each label, compared with the label beside it.
-fn table(what: &str, rows: &[(&str, &str)], samples: &[Sample], cores: usize, payload: usize) -> String {
+/// One row for each name, with the figures of who is beside it, compared with who comes after.
+fn table(what: &str, rows: &[(&str, &str, &str)], samples: &[Sample], cores: usize, payload: usize) -> String {
     let mut table = format!("| {what} |");
     for callers in CALLERS {
         let _ = write!(table, " {} |", plural(callers, "caller"));
     }
     let _ = writeln!(table, "\n| --- |{}", " ---: |".repeat(CALLERS.len()));
-    for (label, limit) in rows {
-        let _ = write!(table, "| {label} |");
+    for (name, label, limit) in rows {
+        let _ = write!(table, "| {name} |");
         for callers in CALLERS {
             let setting = Setting { cores, payload, callers };
             let rate = median(rounds_of(samples, setting, label));
@@ -65,14 +65,13 @@ fn in_process(samples: &[Sample]) -> String {
         "\n## In the same process\n\n\
          Calls per second of an `echo` that lives in the client's process, and in brackets the time per call relative \
          to the same client's call over stdio in the same round: below 1.00× the call in the process costs less. \
-         Decoding the arguments and writing the result are in these figures; the echo server over stdio does \
-         neither, it copies bytes.\n",
+         Servers that decode arguments and write results are compared with each other in the rows with the rmcp \
+         server; the byte copier is the echo server of the other tables, which does neither.\n",
     );
     for cores in CORES {
         for payload in PAYLOADS {
             let _ = writeln!(text, "\n### {}, {}\n", plural(cores, "core"), bytes(payload));
-            let rows = LOCAL.map(|(label, _, over_stdio)| (label, over_stdio));
-            text.push_str(&table("server", &rows, samples, cores, payload));
+            text.push_str(&table("in the process : over stdio", &LOCAL_ROWS, samples, cores, payload));
         }
     }
     text
@@ -168,9 +167,9 @@ mod tests {
     fn a_server_in_the_process_is_compared_with_the_same_client_over_stdio() {
         let setting = Setting { cores: 1, payload: 64, callers: 1 };
         let sample = |label, rate| Sample { round: 0, setting, label, rate, median: 0.0 };
-        let page = in_process(&[sample(LOCAL[0].2, 100.0), sample(LOCAL[0].0, 1600.0)]);
-        let row = page.lines().find(|line| line.contains(LOCAL[0].0)).unwrap_or_default();
-        assert!(row.starts_with("| closures, one thread | 1 600 (0.06×) |"), "{row}");
+        let page = in_process(&[sample(LOCAL_ROWS[0].2, 100.0), sample(LOCAL_ROWS[0].1, 1600.0)]);
+        let row = page.lines().find(|line| line.contains(LOCAL_ROWS[0].0)).unwrap_or_default();
+        assert!(row.starts_with("| closures : rmcp server over stdio, one thread | 1 600 (0.06×) |"), "{row}");
     }
 
     #[test]
