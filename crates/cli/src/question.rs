@@ -54,6 +54,8 @@ pub enum Turn {
     Ask {
         say: String,
         prompt: String,
+        /// Whether what is typed stays unseen.
+        hidden: bool,
     },
     Done(ElicitAnswer),
 }
@@ -166,8 +168,9 @@ async fn converse(console: &Console, talk: &mut (dyn Talk + Send)) -> ElicitAnsw
     loop {
         match turn {
             Turn::Done(answer) => return answer,
-            Turn::Ask { say, prompt } => {
+            Turn::Ask { say, prompt, hidden } => {
                 console.say(say);
+                let _unseen = hidden.then(terminal::Unseen::begin);
                 turn = talk.hear(terminal::hear(console, &prompt).await);
             }
         }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use wharf_wire::{Acknowledged, Bounds, Era, Id, Interest, Raw, Task, View, subscription_id};
 
 use crate::cache::{Cache, is_at_or_below};
@@ -16,12 +16,15 @@ const MOST_NAMES: usize = 1024;
 
 /// Pages whose end is remembered or waited for at once.
 const MOST_PAGES: usize = 64;
+/// Bytes of the name of a resource or a page; nobody has asked for a longer one.
+const LONGEST_NAME: usize = 8 << 10;
 
 /// Who listens on one connection.
 #[derive(Default)]
 pub(crate) struct Bulletin {
     inboxes: Mutex<Vec<Arc<Inbox>>>,
-    pages: Mutex<HashMap<String, Arc<Notify>>>,
+    /// Changes to true when the server says that a page is done with.
+    pages: Mutex<HashMap<String, watch::Sender<bool>>>,
     cache: Arc<Cache>,
     bounds: Bounds,
 }
@@ -92,13 +95,17 @@ impl Bulletin {
         inboxes.iter().find(|inbox| inbox.news().listen == Some(id)).cloned()
     }
 
-    /// Is notified when the server says that a page is done with.
-    pub fn page(&self, elicitation: &str) -> Arc<Notify> {
-        Arc::clone(locked(&self.pages).entry(elicitation.to_owned()).or_default())
+    /// Changes to true when the server says that a page is done with. Several calls may wait for the same one.
+    pub fn page(&self, elicitation: &str) -> watch::Receiver<bool> {
+        locked(&self.pages).entry(elicitation.to_owned()).or_default().subscribe()
     }
 
+    /// Forgets a page nobody waits for any more.
     pub fn forget_page(&self, elicitation: &str) {
-        locked(&self.pages).remove(elicitation);
+        let mut pages = locked(&self.pages);
+        if pages.get(elicitation).is_some_and(|page| page.receiver_count() == 0) {
+            pages.remove(elicitation);
+        }
     }
 
     /// Forgets whatever was watched for, because changes of it may have been missed.
@@ -119,7 +126,7 @@ impl Bulletin {
             // Often it comes before anybody has got round to waiting for it.
             let mut pages = locked(&self.pages);
             if pages.len() < MOST_PAGES || pages.contains_key(elicitation) {
-                pages.entry(elicitation.clone()).or_default().notify_one();
+                pages.entry(elicitation.clone()).or_default().send_replace(true);
             }
             return Posted::Heard;
         }
@@ -131,9 +138,10 @@ impl Bulletin {
                     Id::Integer(number) => u64::try_from(number).ok(),
                     _ => None,
                 });
+                let answers = matches!(change, Change::Acknowledged(_));
                 match id.and_then(|id| self.listening(id)) {
-                    Some(inbox) => vec![inbox],
-                    None => return Posted::Stray,
+                    Some(inbox) if answers || change.concerns(&inbox.interest) => vec![inbox],
+                    _ => return Posted::Stray,
                 }
             }
         };
@@ -146,19 +154,24 @@ impl Bulletin {
     }
 
     fn read(&self, method: &str, params: Option<&Raw>) -> Option<Change> {
-        let member = |name: &str| {
-            let members = wharf_wire::members(params?, &self.bounds).ok()?;
-            let (_, value) = members.into_iter().find(|(key, _)| key == name)?;
-            value.decode::<String>(&self.bounds).ok()
-        };
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Names {
+            #[serde(default)]
+            uri: Option<String>,
+            #[serde(default)]
+            elicitation_id: Option<String>,
+        }
+        let names = || params?.decode::<Names>(&self.bounds).ok();
+        let short = |name: &String| name.len() <= LONGEST_NAME;
         let method = method.strip_prefix("notifications/")?;
         Some(match method {
             "tools/list_changed" => Change::Tools,
             "prompts/list_changed" => Change::Prompts,
             "resources/list_changed" => Change::Resources,
-            "resources/updated" => Change::Resource(member("uri")?),
+            "resources/updated" => Change::Resource(names()?.uri.filter(short)?),
             "tasks" | "tasks/status" => Change::Task(Box::new(Task::view(params?.clone(), &self.bounds).ok()?)),
-            "elicitation/complete" => Change::PageDone(member("elicitationId")?),
+            "elicitation/complete" => Change::PageDone(names()?.elicitation_id.filter(short)?),
             _ if ACKNOWLEDGED.strip_prefix("notifications/") == Some(method) => {
                 let Acknowledged(interest) = Acknowledged::view(params?.clone(), &self.bounds).ok()?;
                 Change::Acknowledged(interest)

@@ -21,6 +21,8 @@ pub struct Cache {
 struct Kept {
     entries: HashMap<Key, Entry>,
     bytes: usize,
+    /// How often something was declared stale. What was asked for before may be old when it arrives.
+    changes: u64,
 }
 
 /// What was asked: the method and the one parameter that matters to it, a URI or a cursor.
@@ -36,6 +38,14 @@ pub(crate) struct Key {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Authorization(pub String);
 
+/// Where a result is looked for and kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub method: &'static str,
+    pub target: Option<&'a str>,
+    pub who: &'a Authorization,
+}
+
 struct Entry {
     result: Raw,
     until: Instant,
@@ -43,7 +53,7 @@ struct Entry {
 
 impl Cache {
     /// A result that is still fresh.
-    pub(crate) fn find(&self, method: &'static str, target: Option<&str>, who: &Authorization) -> Option<Raw> {
+    pub(crate) fn find(&self, Place { method, target, who }: Place<'_>) -> Option<Raw> {
         let now = Instant::now();
         let mut kept = self.kept();
         for owner in [Some(who.clone()), None] {
@@ -57,18 +67,26 @@ impl Cache {
         None
     }
 
-    /// Keeps a result as its hint allows.
-    pub(crate) fn keep(&self, method: &'static str, target: Option<&str>, who: &Authorization, result: &Raw) {
+    /// How often something was declared stale; to be asked before a request is sent whose result is to be kept.
+    pub(crate) fn changes(&self) -> u64 {
+        self.kept().changes
+    }
+
+    /// Keeps a result as its hint allows, unless anything has changed since it was asked for.
+    pub(crate) fn keep(&self, place: Place<'_>, changes: u64, result: &Raw) {
+        let Place { method, target, who } = place;
         let hint = CacheHint::of(result);
         let size = result.as_bytes().len();
-        if hint.ttl.is_zero() || size > MOST_BYTES / 4 {
-            return;
-        }
-        let owner = (hint.scope == CacheScope::Private).then(|| who.clone());
-        let key = Key { method, target: target.map(str::to_owned), owner };
+        let key = |owner| Key { method, target: target.map(str::to_owned), owner };
         let now = Instant::now();
         let mut kept = self.kept();
-        kept.remove(&key);
+        // Whatever was kept is older.
+        kept.remove(&key(None));
+        kept.remove(&key(Some(who.clone())));
+        if hint.ttl.is_zero() || size > MOST_BYTES / 4 || kept.changes != changes {
+            return;
+        }
+        let key = key((hint.scope == CacheScope::Private).then(|| who.clone()));
         kept.make_room(size, now);
         kept.bytes += size;
         kept.entries.insert(key, Entry { result: result.clone(), until: now + hint.ttl });
@@ -76,13 +94,17 @@ impl Cache {
 
     /// Forgets what a method gave, whatever it was asked for.
     pub(crate) fn forget(&self, method: &str) {
-        self.kept().retain(|key| key.method != method);
+        let mut kept = self.kept();
+        kept.changes += 1;
+        kept.retain(|key| key.method != method);
     }
 
     /// Forgets a resource and everything below it.
     pub(crate) fn forget_resource(&self, uri: &str) {
         let touched = |target: &Option<String>| target.as_deref().is_some_and(|target| is_at_or_below(uri, target));
-        self.kept().retain(|key| key.method != "resources/read" || !touched(&key.target));
+        let mut kept = self.kept();
+        kept.changes += 1;
+        kept.retain(|key| key.method != "resources/read" || !touched(&key.target));
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -131,52 +153,67 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn who(name: &str) -> Authorization {
-        Authorization(name.to_owned())
+    fn keep(cache: &Cache, target: &str, who: &str, text: &str) {
+        let who = Authorization(who.to_owned());
+        let place = Place { method: "resources/read", target: Some(target), who: &who };
+        cache.keep(place, cache.changes(), &Raw::parse(text.to_owned()).unwrap());
     }
 
-    fn raw(text: &str) -> Raw {
-        Raw::parse(text.to_owned()).unwrap()
+    fn finds(cache: &Cache, target: &str, who: &str) -> bool {
+        let who = Authorization(who.to_owned());
+        cache.find(Place { method: "resources/read", target: Some(target), who: &who }).is_some()
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_private_is_found_by_its_owner_only_and_in_time() {
         let cache = Cache::default();
-        cache.keep("resources/read", Some("a:1"), &who("a"), &raw(r#"{"ttlMs":1000}"#));
-        cache.keep("resources/read", Some("a:2"), &who("a"), &raw(r#"{"ttlMs":1000,"cacheScope":"public"}"#));
-        assert!(cache.find("resources/read", Some("a:1"), &who("a")).is_some());
-        assert!(cache.find("resources/read", Some("a:1"), &who("b")).is_none());
-        assert!(cache.find("resources/read", Some("a:2"), &who("b")).is_some());
-        assert!(cache.find("resources/read", None, &who("a")).is_none());
+        keep(&cache, "a:1", "a", r#"{"ttlMs":1000}"#);
+        keep(&cache, "a:2", "a", r#"{"ttlMs":1000,"cacheScope":"public"}"#);
+        assert!(finds(&cache, "a:1", "a") && !finds(&cache, "a:1", "b") && finds(&cache, "a:2", "b"));
+        assert!(!finds(&cache, "a:3", "a"));
         tokio::time::advance(Duration::from_millis(1000)).await;
-        assert!(cache.find("resources/read", Some("a:1"), &who("a")).is_none());
+        assert!(!finds(&cache, "a:1", "a"));
         assert_eq!(cache.kept().entries.len(), 1, "what was found stale is gone");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_change_makes_stale_what_it_touches() {
         let cache = Cache::default();
-        let keep = |method, target| cache.keep(method, target, &who("a"), &raw(r#"{"ttlMs":1000}"#));
-        keep("tools/list", None);
-        keep("resources/read", Some("file:///a/b"));
-        keep("resources/read", Some("file:///a"));
-        keep("resources/read", Some("file:///ab"));
+        for target in ["file:///a/b", "file:///a", "file:///ab"] {
+            keep(&cache, target, "a", r#"{"ttlMs":1000}"#);
+        }
         cache.forget_resource("file:///a/b");
-        let found = |target| cache.find("resources/read", Some(target), &who("a")).is_some();
-        assert!(!found("file:///a/b") && !found("file:///a") && found("file:///ab"));
+        assert!(!finds(&cache, "file:///a/b", "a") && !finds(&cache, "file:///a", "a"));
+        assert!(finds(&cache, "file:///ab", "a"));
+        cache.forget("resources/read");
+        assert!(!finds(&cache, "file:///ab", "a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_asked_for_before_a_change_is_not_kept() {
+        let cache = Cache::default();
+        let who = Authorization::default();
+        let place = Place { method: "tools/list", target: None, who: &who };
+        let result = Raw::parse(r#"{"ttlMs":1000}"#).unwrap();
+        let asked = cache.changes();
         cache.forget("tools/list");
-        assert!(cache.find("tools/list", None, &who("a")).is_none());
+        cache.keep(place, asked, &result);
+        assert!(cache.find(place).is_none());
+        cache.keep(place, cache.changes(), &result);
+        assert!(cache.find(place).is_some());
+        cache.keep(place, cache.changes(), &Raw::empty_object());
+        assert!(cache.find(place).is_none(), "a newer one that may not be kept takes the older one's place");
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_does_not_grow_for_ever() {
         let cache = Cache::default();
-        let large = raw(&format!(r#"{{"ttlMs":1000,"x":"{}"}}"#, "x".repeat(3 << 20)));
         for n in 0..2000 {
-            cache.keep("resources/read", Some(&n.to_string()), &who("a"), &raw(r#"{"ttlMs":1000}"#));
+            keep(&cache, &n.to_string(), "a", r#"{"ttlMs":1000}"#);
         }
         for n in 0..20 {
-            cache.keep("resources/read", Some(&format!("large {n}")), &who("a"), &large);
+            let large = format!(r#"{{"ttlMs":1000,"x":"{}"}}"#, "x".repeat(3 << 20));
+            keep(&cache, &format!("large {n}"), "a", &large);
         }
         let kept = cache.kept();
         assert!(kept.entries.len() <= MOST_ENTRIES && kept.bytes <= MOST_BYTES);

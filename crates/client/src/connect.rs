@@ -117,7 +117,7 @@ impl Attempt {
     async fn start(&mut self, server: &dyn Start, step: &'static str) -> Result<Started, ConnectCause> {
         let ConnectOptions { name, services, limits, cache, observer, .. } = &self.options;
         let desk = Desk::new(name.clone(), services.clone(), limits.clone());
-        let bulletin = Bulletin::new(cache.clone(), limits.bounds);
+        let bulletin = Bulletin::new(cache.clone().unwrap_or_default(), limits.bounds);
         let manners = Arc::new(Manners::new(desk, bulletin, observer.clone()));
         let opening = Opening {
             name: self.options.name.clone(),

@@ -7,7 +7,7 @@ use wharf_wire::{
     ResourceTemplate, Revision, ServerCapabilities, ToolDefinition, ToolResult, View,
 };
 
-use crate::cache::Authorization;
+use crate::cache::{Authorization, Place};
 use crate::counters::Counters;
 use crate::engine::{Answer, Effect, ResultKind};
 use crate::era::Manners;
@@ -173,18 +173,19 @@ impl Connection {
         options: CallOptions,
     ) -> Result<Raw, CallError> {
         self.gate(method)?;
-        let (cache, who) = (self.inner.manners.bulletin.cache(), &self.inner.authorization);
-        let value = target.map(|(_, value)| value);
-        let kept = if options.fresh { None } else { cache.find(method, value, who) };
+        let cache = self.inner.manners.bulletin.cache();
+        let place = Place { method, target: target.map(|(_, value)| value), who: &self.inner.authorization };
+        let kept = if options.fresh { None } else { cache.find(place) };
         if let Some(kept) = kept {
             return Ok(kept);
         }
+        let changes = cache.changes();
         let body = target.map(|(key, value)| format!(r#""{key}":{}"#, serde_json::Value::from(value)));
         let body = body.iter().map(|body| body.as_bytes()).collect::<Vec<_>>();
         let settled = settle(self, Outgoing::new(method, &body, Effect::Reads), options).await?;
         // What came of answers somebody gave is theirs alone (2026-07-28, server/utilities/caching).
         if self.is_stateless() && settled.rounds == 0 && settled.answer.kind == ResultKind::Complete {
-            cache.keep(method, value, who, &settled.answer.result);
+            cache.keep(place, changes, &settled.answer.result);
         }
         self.complete(settled.answer)
     }

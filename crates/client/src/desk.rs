@@ -60,7 +60,7 @@ impl Desk {
 
     /// What is declared to a server that speaks this revision.
     pub fn capabilities(&self, revision: Revision) -> String {
-        let Services { elicitation, sampling, roots, tasks, .. } = &self.services;
+        let Services { elicitation, sampling, roots, tasks, skills, .. } = &self.services;
         let mut parts = Vec::new();
         if let Some(elicitor) = elicitation.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
             parts.push(match (elicitor.shows_pages(), revision >= Revision::V2025_11_25) {
@@ -78,9 +78,13 @@ impl Desk {
             parts.push(if changes { r#""roots":{"listChanged":true}"# } else { r#""roots":{}"# });
         }
         if revision >= Revision::V2026_07_28 {
-            parts.push(match tasks {
-                true => r#""extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/skills":{}}"#,
-                false => r#""extensions":{"io.modelcontextprotocol/skills":{}}"#,
+            parts.extend(match (tasks, skills) {
+                (true, true) => {
+                    Some(r#""extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/skills":{}}"#)
+                }
+                (true, false) => Some(r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#),
+                (false, true) => Some(r#""extensions":{"io.modelcontextprotocol/skills":{}}"#),
+                (false, false) => None,
             });
         }
         format!("{{{}}}", parts.join(","))

@@ -59,8 +59,8 @@ pub struct ConnectOptions {
     pub on_step: Option<StepSink>,
     /// What is done for the server when it asks.
     pub services: Services,
-    /// Where results are kept; of its own unless it is shared with other connections to the same server.
-    pub cache: Arc<Cache>,
+    /// Where results are kept, if that is to be shared with other connections to the same server.
+    pub cache: Option<Arc<Cache>>,
     /// With which authorization the server is spoken to, so that what is private stays apart.
     pub authorization: Authorization,
 }
@@ -94,6 +94,11 @@ pub enum Inputs {
 }
 
 impl CallOptions {
+    /// How long to wait at most.
+    pub(crate) fn total(&self, limits: &Limits) -> Duration {
+        self.timeout_max.unwrap_or_else(|| limits.call_max.max(self.timeout.unwrap_or(limits.call)))
+    }
+
     /// Waits this long.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {

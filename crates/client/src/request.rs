@@ -89,15 +89,21 @@ impl Connection {
     /// Sends a request, with `more` members after its own.
     pub(crate) fn send(&self, outgoing: Outgoing<'_>, more: &str, options: &CallOptions) -> Result<Call, CallError> {
         let limits = self.limits();
-        let timeout = options.timeout.unwrap_or(limits.call);
+        // Before the call has an id: what cannot be sent was never made.
+        let extra = options.meta.as_ref().map(|meta| extra_meta(meta, &limits.bounds)).transpose()?;
         let reserved = self.inner().open.engine.reserve(Request {
-            timeout,
-            timeout_max: options.timeout_max.unwrap_or_else(|| limits.call_max.max(timeout)),
+            timeout: options.timeout.unwrap_or(limits.call),
+            timeout_max: options.total(limits),
             progress: options.progress.clone(),
             effect: outgoing.effect,
             when_dropped: outgoing.when_dropped,
         })?;
-        self.send_reserved(reserved, outgoing, more, options)
+        self.send_reserved(
+            reserved,
+            outgoing,
+            more,
+            Meta { extra: extra.unwrap_or_default(), with_progress: options.progress.is_some() },
+        )
     }
 
     /// Sends a request that is answered when it is over, however long that takes. Says its id before it leaves.
@@ -110,7 +116,7 @@ impl Connection {
             when_dropped: outgoing.when_dropped,
         })?;
         before(reserved.number());
-        self.send_reserved(reserved, outgoing, "", &CallOptions::default())
+        self.send_reserved(reserved, outgoing, "", Meta::default())
     }
 
     fn send_reserved(
@@ -118,11 +124,8 @@ impl Connection {
         reserved: Reserved,
         outgoing: Outgoing<'_>,
         more: &str,
-        options: &CallOptions,
+        Meta { extra, with_progress }: Meta<'_>,
     ) -> Result<Call, CallError> {
-        let extra = options.meta.as_ref().map(|meta| extra_meta(meta, &self.limits().bounds)).transpose()?;
-        let extra = extra.unwrap_or_default();
-        let with_progress = options.progress.is_some();
         let (members, engine) = (outgoing.members, &self.inner().open.engine);
         let id = reserved.id();
         let mut parts = Parts::new();
@@ -155,6 +158,13 @@ impl Connection {
         parts.push(b"}}\n");
         engine.send(reserved, parts.as_slice())
     }
+}
+
+/// What this one request has in its `_meta`, beside what every request has there.
+#[derive(Default, Clone, Copy)]
+struct Meta<'a> {
+    extra: &'a [u8],
+    with_progress: bool,
 }
 
 /// The members of a caller's `_meta`, without the braces. What the protocol itself puts there cannot be overridden.

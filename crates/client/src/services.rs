@@ -78,6 +78,8 @@ pub struct Services {
     pub log_level: Option<LogLevel>,
     /// Lets a server make a task of a tool call.
     pub tasks: bool,
+    /// Says that skills are understood; they can be listed and loaded either way.
+    pub skills: bool,
 }
 
 impl Services {
@@ -114,6 +116,13 @@ impl Services {
     #[must_use]
     pub fn tasks(mut self) -> Self {
         self.tasks = true;
+        self
+    }
+
+    /// Says that skills are understood.
+    #[must_use]
+    pub fn skills(mut self) -> Self {
+        self.skills = true;
         self
     }
 }

@@ -145,7 +145,7 @@ impl FormRequest {
     /// A form is no place for these: the specification forbids servers to ask for them. Fields that only choose among
     /// what the server already knows are not looked at.
     pub fn secret_field(&self) -> Option<&Field> {
-        self.fields.iter().find(|field| secret::is_asked_by(field))
+        self.fields.iter().find(|field| field.asks_for_secret())
     }
 }
 

@@ -123,6 +123,15 @@ impl std::fmt::Display for Fault {
     }
 }
 
+/// What is known of a message that was too large to keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glimpse {
+    /// Its id, raw.
+    pub id: Option<Vec<u8>>,
+    /// Whether it has a method: then the id is the sender's own, and it is no answer.
+    pub has_method: bool,
+}
+
 /// A message that cannot be used, with what is still known of whom it was for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanError {

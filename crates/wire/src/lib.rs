@@ -41,7 +41,7 @@ pub use elicit::{
     Choice, ElicitAnswer, Elicitation, Field, FieldKind, FormRequest, MOST_FIELDS, MOST_OPTIONS, Number, Problem,
     Reason, TextFormat, UrlRequest,
 };
-pub use envelope::{Envelope, Fault, ScanError, Span};
+pub use envelope::{Envelope, Fault, Glimpse, ScanError, Span};
 pub use era::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities, UnsupportedRevision};
 pub use error::{RpcError, code};
 pub use icon::{ICON_LIMIT, Icon, IconRefusal, IconSource, ImageFormat, icons};

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use memchr::{memchr, memchr2};
 
-use crate::envelope::{Envelope, Fault, ScanError, Span};
+use crate::envelope::{Envelope, Fault, Glimpse, ScanError, Span};
 
 /// Scans one whole message. Besides the scanner's own checks, the text must be UTF-8 without NUL bytes.
 ///
@@ -209,9 +209,14 @@ impl Scanner {
         self.envelope.id.and_then(|_| self.id.whole())
     }
 
+    /// What was found so far of a message that is not kept.
+    pub fn glimpse(&self) -> Glimpse {
+        Glimpse { id: self.id_so_far().map(<[u8]>::to_vec), has_method: self.seen & Name::Method as u8 != 0 }
+    }
+
     fn error(&self, fault: Fault) -> ScanError {
-        let has_method = self.seen & Name::Method as u8 != 0;
-        ScanError { fault, id: self.id_so_far().map(<[u8]>::to_vec), has_method }
+        let Glimpse { id, has_method } = self.glimpse();
+        ScanError { fault, id, has_method }
     }
 
     /// Consumes at least one byte, or sets a fault; returns where to go on.

@@ -66,7 +66,14 @@ impl<'a> FormTalk<'a> {
             Place::Review => (review(self.server, &self.form.fields, &self.values), REVIEW.to_owned()),
         };
         let gap = if words.is_empty() { "" } else { "\n" };
-        Turn::Ask { say: format!("{words}{gap}{text}"), prompt }
+        Turn::Ask { say: format!("{words}{gap}{text}"), prompt, hidden: self.is_hidden() }
+    }
+
+    fn is_hidden(&self) -> bool {
+        match self.place {
+            Place::Field(at) | Place::Correction(at) => self.form.fields[at].asks_for_secret(),
+            Place::Review => false,
+        }
     }
 
     /// Only the prompt again, after what was wrong.
@@ -75,7 +82,7 @@ impl<'a> FormTalk<'a> {
             Place::Field(at) | Place::Correction(at) => prompt(&self.form.fields[at], self.values[at].as_ref()),
             Place::Review => REVIEW.to_owned(),
         };
-        Turn::Ask { say: format!("  {}", Untrusted::new(wrong)), prompt }
+        Turn::Ask { say: format!("  {}", Untrusted::new(wrong)), prompt, hidden: self.is_hidden() }
     }
 
     fn hear_value(&mut self, at: usize, line: &str) -> Turn {

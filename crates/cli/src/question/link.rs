@@ -102,7 +102,7 @@ impl Talk for LinkTalk<'_> {
         for warning in warnings {
             say.push_str(&format!("\n  {} {warning}", paint(WARNING, "warning:")));
         }
-        Turn::Ask { say, prompt: PROMPT.to_owned() }
+        Turn::Ask { say, prompt: PROMPT.to_owned(), hidden: false }
     }
 
     fn hear(&mut self, heard: Heard) -> Turn {
@@ -118,6 +118,7 @@ impl Talk for LinkTalk<'_> {
             _ => Turn::Ask {
                 say: "  Answer y to open it, n to decline, or c to cancel.".to_owned(),
                 prompt: PROMPT.to_owned(),
+                hidden: false,
             },
         }
     }

@@ -7,7 +7,7 @@ use anstream::AutoStream;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::termios::{QueueSelector, tcflush};
+use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use tokio::sync::oneshot;
 
 use super::Heard;
@@ -37,6 +37,29 @@ pub async fn hear(console: &Console, prompt: &str) -> Heard {
     let heard = next_line(rustix::stdio::stdin()).await;
     line.ended = matches!(heard, Heard::Line(_) | Heard::Garbled);
     heard
+}
+
+/// While this lives, the terminal does not show what is typed.
+pub struct Unseen(Option<Termios>);
+
+impl Unseen {
+    pub fn begin() -> Self {
+        let Ok(before) = tcgetattr(rustix::stdio::stdin()) else { return Self(None) };
+        let mut unseen = before.clone();
+        unseen.local_modes.remove(LocalModes::ECHO);
+        // The line end is shown all the same, or the next words would stand on the prompt's line.
+        unseen.local_modes.insert(LocalModes::ECHONL);
+        let changed = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &unseen);
+        Self(changed.is_ok().then_some(before))
+    }
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, before);
+        }
+    }
 }
 
 /// The line the prompt stands on. A person who does not end it has it ended for them.

@@ -141,4 +141,6 @@ fn secrets_are_not_asked_for_unless_that_was_allowed() {
     terminal.answer("[c]ancel: ", "");
     let ended = terminal.end();
     assert_eq!(ended.stdout, "{\"action\":\"accept\",\"content\":{\"password\":\"open sesame\"}}\n", "{ended:?}");
+    // Neither while it is typed nor in the review.
+    assert!(ended.shown.contains("Password (password): ***") && !ended.shown.contains("sesame"), "{ended:?}");
 }

@@ -45,7 +45,8 @@ pub async fn open_with(revision: Revision, answers: impl IntoIterator<Item = Eli
         .sampling(Model { asked: Arc::clone(&asked) })
         .roots(Quays)
         .logs(LogLevel::Info, Logbook(log))
-        .tasks();
+        .tasks()
+        .skills();
     let sent = Arc::default();
     let connection = dial(revision, services, Some(Arc::new(Wiretap(Arc::clone(&sent))))).await;
     Harbour { connection, asked, logged, sent }

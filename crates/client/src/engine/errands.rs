@@ -3,7 +3,9 @@
 //! Each question is a task of its own, because a person may be thinking about it; all of them end with the connection.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -99,6 +101,11 @@ impl Engine {
         self.post(&text);
     }
 
+    /// For how long clocks have stood so far, all in all; a stop that still goes on is not in it.
+    pub fn clocks_stood(&self) -> Duration {
+        Duration::from_nanos(self.stood.load(Ordering::Relaxed))
+    }
+
     /// Stops the clocks of every call until the guard is dropped.
     pub fn stop_clocks(&self) -> StoppedClocks {
         self.table().stop_clocks(Instant::now());
@@ -112,7 +119,8 @@ pub(crate) struct StoppedClocks(Weak<Engine>);
 impl Drop for StoppedClocks {
     fn drop(&mut self) {
         if let Some(engine) = self.0.upgrade() {
-            engine.table().restart_clocks(Instant::now());
+            let stood = engine.table().restart_clocks(Instant::now());
+            engine.stood.fetch_add(u64::try_from(stood.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
             engine.link.wake();
         }
     }

@@ -6,9 +6,9 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use tokio::time::Instant;
 use wharf_spec::Untrusted;
-use wharf_wire::{Envelope, Fault, Id, Progress, Raw, RpcError, ScanError, View, scan, split_batch};
+use wharf_wire::{Envelope, Fault, Glimpse, Id, Progress, Raw, RpcError, ScanError, View, code, scan, split_batch};
 
-use super::{Answer, Engine, Nonsense, Notice, Reply};
+use super::{Answer, Engine, Nonsense, Notice, Refusal, Reply};
 use crate::counters::Count;
 use crate::error::CallError;
 use crate::tap::Direction;
@@ -33,10 +33,18 @@ impl Engine {
     }
 
     /// Takes what is known of a message that was too large to keep.
-    pub fn deliver_oversized(&self, id: Option<&[u8]>, wakers: &mut Vec<Waker>) {
+    pub fn deliver_oversized(&self, Glimpse { id, has_method }: &Glimpse, wakers: &mut Vec<Waker>) {
         self.tally.warn(Count::Oversized, "a message over the size limit was thrown away");
-        if let Some(id) = id.and_then(|id| self.call_id(&Id::read(id))) {
-            self.fail(id, CallError::TooLarge { limit: self.limits.message }, wakers);
+        let Some(id) = id.as_deref() else { return };
+        let read = Id::read(id);
+        if !has_method {
+            if let Some(id) = self.call_id(&read) {
+                self.fail(id, CallError::TooLarge { limit: self.limits.message }, wakers);
+            }
+        } else if read.is_legal() {
+            // The server's own request: it should not wait for ever.
+            let refusal = Refusal::new(code::INVALID_REQUEST, "the request is too large");
+            self.reply(&String::from_utf8_lossy(id), Err(refusal));
         }
     }
 

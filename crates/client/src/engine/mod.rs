@@ -14,6 +14,7 @@ mod model;
 mod pool;
 mod table;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
@@ -160,6 +161,8 @@ pub(crate) struct Engine {
     /// Where questions are answered, whichever thread they arrive on.
     runtime: Option<Handle>,
     lost: Notify,
+    /// Nanoseconds that the clocks have stood.
+    stood: AtomicU64,
     table: Mutex<Table>,
     link: Arc<dyn Link>,
     dialect: Arc<dyn Dialect>,
@@ -185,6 +188,7 @@ impl Engine {
             errands: Errands::default(),
             runtime: Handle::try_current().ok(),
             lost: Notify::new(),
+            stood: AtomicU64::new(0),
             table,
             link,
             dialect,

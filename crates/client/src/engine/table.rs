@@ -139,13 +139,14 @@ impl Table {
         self.stopped_since.get_or_insert(now);
     }
 
-    /// Takes one stop back. The last one sets every clock going again, later by what it stood.
-    pub fn restart_clocks(&mut self, now: Instant) {
+    /// Takes one stop back. The last one sets every clock going again, later by what it stood, and says how long that
+    /// was.
+    pub fn restart_clocks(&mut self, now: Instant) -> Duration {
         self.stops -= 1;
         if self.stops > 0 {
-            return;
+            return Duration::ZERO;
         }
-        let Some(since) = self.stopped_since.take() else { return };
+        let Some(since) = self.stopped_since.take() else { return Duration::ZERO };
         for slot in &mut self.slots {
             let State::Waiting(waiting) = &mut slot.state else { continue };
             let stood = now.saturating_duration_since(since.max(waiting.since)).min(waiting.patience);
@@ -155,6 +156,7 @@ impl Table {
         }
         // Found out anew when the clock rings.
         self.due = now;
+        now.saturating_duration_since(since)
     }
 
     /// Takes a call's outcome, or leaves a waker for it.

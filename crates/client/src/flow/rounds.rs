@@ -1,10 +1,9 @@
 //! What a server asks in the middle of a call, answered in one round.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use wharf_spec::Untrusted;
 use wharf_wire::{ElicitAnswer, InputRequest, InputRequired, Raw, RpcError, UrlRequest, View, code};
 
@@ -31,7 +30,7 @@ pub(super) async fn answer(connection: &Connection, result: Raw, round: usize) -
     if asked.requests.is_empty() {
         // It only wants to be asked again, later.
         let wait = limits.listen_again.saturating_mul(1 << round.min(16)).min(LONGEST_WAIT);
-        tokio::time::sleep(wait).await;
+        while_there(connection, tokio::time::sleep(wait)).await?;
     } else {
         more.push_str(",\"inputResponses\":");
         more.push_str(&responses(connection, asked.requests).await?);
@@ -50,7 +49,7 @@ pub(super) async fn responses(connection: &Connection, requests: Vec<InputReques
         let errand = connection.inner().manners.desk.consider(&method, params);
         let errand = errand.map_err(|refusal| refused(&method, refusal))?;
         let stopped = errand.person.then(|| connection.inner().open.engine.stop_clocks());
-        let response = errand.work.await.map_err(|refusal| refused(&method, refusal))?;
+        let response = while_there(connection, errand.work).await?.map_err(|refusal| refused(&method, refusal))?;
         drop(stopped);
         if text.len() > 1 {
             text.push(',');
@@ -61,6 +60,14 @@ pub(super) async fn responses(connection: &Connection, requests: Vec<InputReques
     }
     text.push('}');
     Ok(text)
+}
+
+/// Waits for something as long as the server is there: nobody is asked on behalf of one that is gone.
+async fn while_there<T>(connection: &Connection, work: impl Future<Output = T>) -> Result<T, CallError> {
+    tokio::select! {
+        done = work => Ok(done),
+        gone = connection.inner().open.engine.gone() => Err(gone),
+    }
 }
 
 fn refused(method: &str, Refusal { code, message }: Refusal) -> CallError {
@@ -93,7 +100,7 @@ pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Res
     }
     for page in pages.elicitations {
         let page = Raw::parse(page.get().to_owned()).map_err(|error| CallError::Protocol(error.to_string()))?;
-        visit(connection, UrlRequest::view(page, &limits.bounds)?).await?;
+        while_there(connection, visit(connection, UrlRequest::view(page, &limits.bounds)?)).await??;
     }
     Ok(())
 }
@@ -101,14 +108,14 @@ pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Res
 async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallError> {
     let inner = connection.inner();
     // Listened for before the page is opened: the word may come while the person still reads the question.
-    let waited = page.elicitation_id.as_deref().map(|id| Awaited::new(&inner.manners.bulletin, id));
+    let mut waited = page.elicitation_id.as_deref().map(|id| Awaited::new(&inner.manners.bulletin, id));
     let _stopped = inner.open.engine.stop_clocks();
     if !matches!(inner.manners.desk.show_page(page.clone()).await, ElicitAnswer::Accept(_)) {
         return Err(CallError::Declined("a page to be visited"));
     }
     let told = async {
-        match &waited {
-            Some(waited) => waited.notify.notified().await,
+        match waited.as_mut().and_then(|waited| waited.done.as_mut()) {
+            Some(done) => drop(done.wait_for(|done| *done).await),
             None => std::future::pending().await,
         }
     };
@@ -125,17 +132,18 @@ async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallErro
 struct Awaited<'a> {
     bulletin: &'a Bulletin,
     id: &'a str,
-    notify: Arc<Notify>,
+    done: Option<watch::Receiver<bool>>,
 }
 
 impl<'a> Awaited<'a> {
     fn new(bulletin: &'a Bulletin, id: &'a str) -> Self {
-        Self { bulletin, id, notify: bulletin.page(id) }
+        Self { bulletin, id, done: Some(bulletin.page(id)) }
     }
 }
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
+        self.done = None;
         self.bulletin.forget_page(self.id);
     }
 }

@@ -1,7 +1,8 @@
 //! One call to its end: through the rounds in which the server asks, the pages it wants visited, the task it makes of it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use wharf_wire::code;
 
 use super::{rounds, tasks};
@@ -46,22 +47,23 @@ pub(super) async fn settle_until(
     options: CallOptions,
     when_task: WhenTask,
 ) -> Result<Settled, CallError> {
+    let asked = Stopwatch::start(connection);
     let outcome = connection.send(call, "", &options)?.await;
     if options.inputs == Inputs::Forward || is_final(&outcome) {
         return outcome.map(|answer| Settled { answer, rounds: 0 });
     }
+    let budget = Budget { limit: options.total(connection.limits()), spent: asked.elapsed() };
     // Rare, and large: nearly every call is over by now.
-    Box::pin(go_on(connection, call, options, when_task, outcome)).await
+    Box::pin(go_on(connection, call, (options, budget), when_task, outcome)).await
 }
 
 async fn go_on(
     connection: &Connection,
     call: Outgoing<'_>,
-    mut options: CallOptions,
+    (mut options, mut budget): (CallOptions, Budget),
     when_task: WhenTask,
     mut outcome: Result<Answer, CallError>,
 ) -> Result<Settled, CallError> {
-    let mut budget = Budget::new(connection, &options);
     for round in 1..=connection.limits().rounds {
         let more = match outcome {
             Ok(answer) if answer.kind == ResultKind::InputRequired && MAY_ASK.contains(&call.method) => {
@@ -74,7 +76,7 @@ async fn go_on(
             other => return end(connection, call, &options, when_task, other, round - 1).await,
         };
         budget.shorten(&mut options)?;
-        let asked = Instant::now();
+        let asked = Stopwatch::start(connection);
         outcome = connection.send(call, &more, &options)?.await;
         budget.spend(asked.elapsed());
         if is_final(&outcome) {
@@ -112,6 +114,24 @@ fn is_final(outcome: &Result<Answer, CallError>) -> bool {
     }
 }
 
+/// Measures the server's time: that of a person it asks meanwhile does not count.
+struct Stopwatch<'a> {
+    connection: &'a Connection,
+    began: Instant,
+    stood: Duration,
+}
+
+impl<'a> Stopwatch<'a> {
+    fn start(connection: &'a Connection) -> Self {
+        Self { connection, began: Instant::now(), stood: connection.inner().open.engine.clocks_stood() }
+    }
+
+    fn elapsed(&self) -> Duration {
+        let stood = self.connection.inner().open.engine.clocks_stood() - self.stood;
+        self.began.elapsed().saturating_sub(stood)
+    }
+}
+
 /// What is left of a call's hard limit. Only the server's time counts, not that of the person it asks.
 struct Budget {
     limit: Duration,
@@ -119,10 +139,6 @@ struct Budget {
 }
 
 impl Budget {
-    fn new(connection: &Connection, options: &CallOptions) -> Self {
-        Self { limit: options.timeout_max.unwrap_or(connection.limits().call_max), spent: Duration::ZERO }
-    }
-
     fn spend(&mut self, time: Duration) {
         self.spent += time;
     }

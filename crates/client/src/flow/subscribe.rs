@@ -4,7 +4,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
 use wharf_wire::{Interest, Raw, Task, code};
 
 use crate::bulletin::{Inbox, News};
@@ -14,8 +16,12 @@ use crate::error::{CallError, TimeLimit};
 use crate::options::CallOptions;
 use crate::request::Outgoing;
 
-/// Openings in a row that may fail before a subscription is given up.
+/// Failures in a row after which an opening that fails as well is the last.
 const MOST_FAILURES: u32 = 6;
+/// How often the wait before the next opening is doubled.
+const MOST_DOUBLINGS: u32 = 7;
+/// A stream that ends sooner counts as a failure.
+const SHORT_LIVED: Duration = Duration::from_secs(30);
 
 /// What a server said of something it is watched for.
 #[derive(Debug, Clone)]
@@ -44,6 +50,12 @@ pub struct Subscription {
     /// The request that is answered when the watch ends (2026-07-28).
     listen: Option<Call>,
     ready: VecDeque<Event>,
+    /// Until when the server has to say what it will tell, while that is not known.
+    unacknowledged: Option<Instant>,
+    /// When to open it once more.
+    open_at: Option<Instant>,
+    opened: Instant,
+    /// Openings in a row that failed or did not last.
     failures: u32,
 }
 
@@ -61,6 +73,9 @@ impl Connection {
             honoured: Interest::default(),
             listen: None,
             ready: VecDeque::new(),
+            unacknowledged: None,
+            open_at: None,
+            opened: Instant::now(),
             failures: 0,
         };
         subscription.open().await?;
@@ -96,7 +111,7 @@ impl Subscription {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
             }
-            if self.connection.is_stateless() && self.listen.is_none() {
+            if self.connection.is_stateless() && (self.listen.is_none() || self.unacknowledged.is_some()) {
                 self.reopen().await?;
                 continue;
             }
@@ -109,27 +124,38 @@ impl Subscription {
     }
 
     async fn open(&mut self) -> Result<(), CallError> {
-        if self.connection.is_stateless() { self.open_listen().await } else { self.open_each().await }
+        if !self.connection.is_stateless() {
+            return self.open_each().await;
+        }
+        self.send_listen()?;
+        self.await_acknowledgement().await
     }
 
-    /// Opens once more what the server ended. Each failure doubles the wait.
+    /// Opens once more what the server ended. Each failure doubles the wait. Dropped at any point, it is gone on with.
     async fn reopen(&mut self) -> Result<(), CallError> {
-        let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(10));
-        tokio::time::sleep(wait).await;
-        self.failures += 1;
-        match self.open_listen().await {
+        if self.listen.is_none() {
+            let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(MOST_DOUBLINGS));
+            let at = *self.open_at.get_or_insert_with(|| Instant::now() + wait);
+            tokio::time::sleep_until(at).await;
+            self.open_at = None;
+            self.send_listen()?;
+        }
+        match self.await_acknowledgement().await {
             Ok(()) => {
                 self.connection.inner().manners.bulletin.distrust(self.inbox.interest());
                 self.ready.push_back(Event::Resumed);
                 Ok(())
             }
-            Err(error) if error.gone().is_some() || is_refusal(&error) || self.failures >= MOST_FAILURES => Err(error),
-            Err(_) => Ok(()),
+            Err(error) => {
+                self.failures += 1;
+                let hopeless = error.gone().is_some() || is_refusal(&error) || self.failures >= MOST_FAILURES;
+                if hopeless { Err(error) } else { Ok(()) }
+            }
         }
     }
 
-    /// Sends `subscriptions/listen` and waits until the server has said what of it it will tell.
-    async fn open_listen(&mut self) -> Result<(), CallError> {
+    /// Sends `subscriptions/listen`; its answer is the end of it.
+    fn send_listen(&mut self) -> Result<(), CallError> {
         let wanted = Raw::of(self.inbox.interest()).map_err(|error| CallError::Invalid(error.to_string()))?;
         let members: [&[u8]; 2] = [b"\"notifications\":", wanted.as_bytes()];
         let outgoing = Outgoing::new("subscriptions/listen", &members, Effect::Reads);
@@ -140,12 +166,23 @@ impl Subscription {
             news.acknowledged = None;
         })?;
         self.listen = Some(call);
+        self.unacknowledged = Some(Instant::now() + self.connection.limits().call);
+        Ok(())
+    }
+
+    /// Waits until the server has said what it will tell.
+    async fn await_acknowledgement(&mut self) -> Result<(), CallError> {
         let limit = self.connection.limits().call;
-        let acknowledged = tokio::time::timeout(limit, self.acknowledged()).await;
-        let timed_out = || CallError::TimedOut { after: limit, limit: TimeLimit::Idle, hint: None };
-        match acknowledged.map_err(|_| timed_out()).and_then(|outcome| outcome) {
+        let until = self.unacknowledged.unwrap_or_else(Instant::now);
+        let outcome = match tokio::time::timeout_at(until, self.acknowledged()).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(CallError::TimedOut { after: limit, limit: TimeLimit::Idle, hint: None }),
+        };
+        self.unacknowledged = None;
+        match outcome {
             Ok(honoured) => {
                 self.honoured = honoured;
+                self.opened = Instant::now();
                 Ok(())
             }
             Err(error) => {
@@ -194,6 +231,8 @@ impl Subscription {
     /// The stream has ended, in whichever of the four ways: answered, cancelled, refused, or with the server itself.
     fn note_end(&mut self, ended: Result<(), CallError>) -> Result<(), CallError> {
         self.listen = None;
+        // A server that ends it now and then is not failing; one that does so at once is not to be hurried.
+        self.failures = if self.opened.elapsed() > SHORT_LIVED { 0 } else { self.failures + 1 };
         // What came before the end still counts.
         self.collect();
         match ended {
@@ -210,13 +249,9 @@ impl Subscription {
             std::mem::replace(&mut *news, News { listen, acknowledged, ..News::default() })
         };
         let lists = [(tools, Event::Tools), (prompts, Event::Prompts), (resources, Event::Resources)];
-        let before = self.ready.len();
         self.ready.extend(lists.into_iter().filter(|(changed, _)| *changed).map(|(_, event)| event));
         self.ready.extend(uris.into_iter().map(Event::Resource));
         self.ready.extend(tasks.into_values().map(|task| Event::Task(Box::new(task))));
-        if self.ready.len() > before {
-            self.failures = 0;
-        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Work that outlives its request: the tasks extension of 2026-07-28 and the tasks of 2025-11-25, as one thing.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use wharf_spec::Untrusted;
 use wharf_wire::{Interest, Raw, Task, TaskStatus, ToolResult, View, code};
 
@@ -48,6 +49,7 @@ pub struct TaskHandle {
     latest: Mutex<Option<Task>>,
     /// The questions that have been answered: their keys are good for the task's whole life.
     answered: Mutex<HashSet<String>>,
+    thinking: Mutex<Thinking>,
 }
 
 impl Connection {
@@ -78,29 +80,36 @@ impl Connection {
 
     /// A task that was started before, perhaps on another connection.
     pub fn task(&self, id: impl Into<String>) -> TaskHandle {
-        TaskHandle { connection: self.clone(), id: id.into(), latest: Mutex::default(), answered: Mutex::default() }
+        TaskHandle {
+            connection: self.clone(),
+            id: id.into(),
+            latest: Mutex::default(),
+            answered: Mutex::default(),
+            thinking: Mutex::default(),
+        }
     }
 }
 
 /// Stays with a task that a server made of a plain call. Given up, it cancels the task.
 pub(super) async fn follow(connection: &Connection, created: Raw, options: &CallOptions) -> Result<Answer, CallError> {
     let task = TaskHandle::of(connection, created)?;
-    let limit = options.timeout_max.unwrap_or(connection.limits().call_max);
-    let mut leaving = CancelOnDrop { task: &task, armed: true };
-    let outcome = tokio::time::timeout(limit, task.answer(None)).await;
-    leaving.armed = outcome.is_err();
-    outcome.unwrap_or(Err(CallError::TimedOut { after: limit, limit: TimeLimit::Total, hint: None }))
+    let _leaving = CancelOnDrop(&task);
+    task.answer_within(options.total(connection.limits()), None).await
 }
 
-struct CancelOnDrop<'a> {
-    task: &'a TaskHandle,
-    armed: bool,
+/// How long a person has thought about what a task asks.
+#[derive(Default)]
+struct Thinking {
+    before: Duration,
+    since: Option<Instant>,
 }
+
+struct CancelOnDrop<'a>(&'a TaskHandle);
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if self.armed {
-            self.task.ask_to_cancel();
+        if !self.0.is_over() {
+            self.0.ask_to_cancel();
         }
     }
 }
@@ -144,7 +153,28 @@ impl TaskHandle {
         Ok(ToolResult::view(answer.result, &self.connection.limits().bounds)?)
     }
 
+    /// Stays with it no longer than this, without the time of a person it asks. Given up so, the task goes on.
+    pub async fn finish_within(&self, limit: Duration, watch: Option<TaskSink>) -> Result<ToolResult, CallError> {
+        let answer = self.answer_within(limit, watch).await?;
+        Ok(ToolResult::view(answer.result, &self.connection.limits().bounds)?)
+    }
+
+    /// Whether the server has said that it is over.
+    pub fn is_over(&self) -> bool {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|task| task.status.is_final())
+    }
+
+    async fn answer_within(&self, limit: Duration, watch: Option<TaskSink>) -> Result<Answer, CallError> {
+        tokio::select! {
+            outcome = self.answer(watch) => outcome,
+            () = self.out_of_time(limit) => {
+                Err(CallError::TimedOut { after: limit, limit: TimeLimit::Total, hint: None })
+            }
+        }
+    }
+
     async fn answer(&self, watch: Option<TaskSink>) -> Result<Answer, CallError> {
+        self.thinking().since = None;
         let mut news = self.listen().await;
         let mut task = match self.latest() {
             Some(task) => task,
@@ -204,11 +234,41 @@ impl TaskHandle {
         if open.is_empty() {
             return Ok(());
         }
+        let limits = self.connection.limits();
+        let before = self.answered.lock().unwrap_or_else(PoisonError::into_inner).len();
+        if open.len() > limits.round_questions || before + open.len() > limits.rounds * limits.round_questions {
+            return Err(CallError::Protocol(format!("its task asks too much: {} things at once", open.len())));
+        }
         let keys: Vec<String> = open.iter().map(|request| request.key.get().to_owned()).collect();
-        let responses = rounds::responses(&self.connection, open).await?;
+        self.thinking().since = Some(Instant::now());
+        let responses = rounds::responses(&self.connection, open).await;
+        {
+            let mut thinking = self.thinking();
+            let thought = thinking.since.take().map(|since| since.elapsed());
+            thinking.before += thought.unwrap_or_default();
+        }
+        let responses = responses?;
         self.request("tasks/update", &format!(",\"inputResponses\":{responses}")).await?;
         self.answered.lock().unwrap_or_else(PoisonError::into_inner).extend(keys);
         Ok(())
+    }
+
+    fn thinking(&self) -> MutexGuard<'_, Thinking> {
+        self.thinking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves when the server has had this much time, without that of the person it asked.
+    async fn out_of_time(&self, limit: Duration) {
+        let began = Instant::now();
+        loop {
+            let thought = {
+                let thinking = self.thinking();
+                thinking.before + thinking.since.map(|since| since.elapsed()).unwrap_or_default()
+            };
+            let used = began.elapsed().saturating_sub(thought);
+            let Some(left) = limit.checked_sub(used).filter(|left| !left.is_zero()) else { return };
+            tokio::time::sleep(left).await;
+        }
     }
 
     async fn outcome(&self, task: Task) -> Result<Answer, CallError> {

@@ -74,7 +74,9 @@ impl Open {
         self.hold.workers()
     }
 
+    /// Withdraws what is in flight, then ends the server the polite way.
     pub async fn close(&self) {
+        self.engine.withdraw_all();
         self.hold.close().await;
     }
 }

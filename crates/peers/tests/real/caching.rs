@@ -89,7 +89,7 @@ async fn what_is_private_stays_apart_and_what_is_public_is_shared() {
         let cache = Arc::new(Cache::default());
         let login = |who: &str| {
             let (cache, who) = (Arc::clone(&cache), Authorization(who.to_owned()));
-            move |options: &mut ConnectOptions| (options.cache, options.authorization) = (cache, who)
+            move |options: &mut ConnectOptions| (options.cache, options.authorization) = (Some(cache), who)
         };
         visit(side, login("ada"), async |ada| {
             visit(side, login("alan"), async |alan| {

@@ -74,6 +74,11 @@ pub struct Choice {
 }
 
 impl Field {
+    /// Whether it asks for a password, a key, a card's number or the like, whatever letters that is spelt with.
+    pub fn asks_for_secret(&self) -> bool {
+        super::secret::is_asked_by(self)
+    }
+
     /// What to show a person: the title, or the name.
     pub fn display_name(&self) -> &str {
         self.title.as_deref().filter(|title| !title.trim().is_empty()).unwrap_or(&self.name)

@@ -1,10 +1,9 @@
 //! One call to its end, with a word on how it gets on: the progress of a plain one, the status of a task.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::watch;
-use wharf_client::{CallError, CallOptions, Connection, Started, TaskHandle, TaskOptions, TimeLimit};
+use wharf_client::{CallError, CallOptions, Connection, Started, TaskHandle, TaskOptions, TaskSink};
 use wharf_spec::Untrusted;
 use wharf_wire::{Era, Progress, Raw, Task, TaskStatus, ToolResult};
 
@@ -84,16 +83,16 @@ impl Calling<'_> {
 
     /// Stays with a task. Given up, it is cancelled.
     async fn follow(&self, task: TaskHandle, latest: Arc<Latest>) -> Result<ToolResult, CallError> {
-        let mut following = Following { session: self.session, task: Arc::new(task), ended: false };
+        let following = Following { session: self.session, task: Arc::new(task) };
         let task = following.task.clone();
-        let finish = task.finish(Some(Arc::new(move |task: &Task| {
+        let watch: Option<TaskSink> = Some(Arc::new(move |task: &Task| {
             latest.send_replace(Some(News::Task { status: task.status, message: task.message.clone() }));
-        })));
+        }));
         let answer = match self.as_task {
-            AsTask::Wished => finish.await,
-            AsTask::Needed | AsTask::IfServerWants => within(self.session.call_max(), finish).await?,
+            AsTask::Wished => task.finish(watch).await,
+            AsTask::Needed | AsTask::IfServerWants => task.finish_within(self.session.call_max(), watch).await,
         };
-        following.ended = true;
+        drop(following);
         answer
     }
 
@@ -107,21 +106,15 @@ impl Calling<'_> {
     }
 }
 
-async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, CallError> {
-    let timed_out = |_| CallError::TimedOut { after: limit, limit: TimeLimit::Total, hint: None };
-    tokio::time::timeout(limit, work).await.map_err(timed_out)
-}
-
 /// A task somebody stays with.
 struct Following<'a> {
     session: &'a Session,
     task: Arc<TaskHandle>,
-    ended: bool,
 }
 
 impl Drop for Following<'_> {
     fn drop(&mut self) {
-        if !self.ended {
+        if !self.task.is_over() {
             let task = self.task.clone();
             self.session.last_word(async move {
                 // A server that does not want to hear of it is about to be ended anyway.

@@ -86,8 +86,11 @@ fn shown_choice(option: &Choice) -> String {
     }
 }
 
-/// A value as people read it, on one line.
+/// A value as people read it, on one line. What is secret is not shown.
 pub fn shown_value(field: &Field, value: &Raw) -> String {
+    if field.asks_for_secret() {
+        return "***".to_owned();
+    }
     let text = match &field.kind {
         FieldKind::Boolean if value.get().trim() == "true" => "yes".to_owned(),
         FieldKind::Boolean => "no".to_owned(),

@@ -23,11 +23,11 @@ fn talk(text: &str, lines: &[&str]) -> (Turn, String) {
     let mut turn = talk.begin();
     let mut shown = String::new();
     for line in lines {
-        let Turn::Ask { say, prompt } = &turn else { panic!("nobody waits for {line}") };
+        let Turn::Ask { say, prompt, .. } = &turn else { panic!("nobody waits for {line}") };
         shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
         turn = talk.hear(Heard::Line((*line).to_owned()));
     }
-    if let Turn::Ask { say, prompt } = &turn {
+    if let Turn::Ask { say, prompt, .. } = &turn {
         shown.push_str(&format!("{}\n{prompt}", plain(say)));
     }
     (turn, shown)
@@ -44,7 +44,7 @@ fn check(lines: &[&str], expected: &str) {
 #[track_caller]
 fn check_words(lines: &[&str], expected: &str) {
     let (turn, shown) = talk(FORM, lines);
-    let Turn::Ask { say, prompt } = turn else { panic!("done: {shown}") };
+    let Turn::Ask { say, prompt, .. } = turn else { panic!("done: {shown}") };
     assert_eq!(format!("{}\n{prompt}", plain(&say)), expected);
 }
 

@@ -8,6 +8,7 @@ mod link;
 mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -73,8 +74,9 @@ impl Outbox {
         let message: Bytes = message.into();
         let mut wakers = Vec::new();
         if message.len() > self.limits.message {
-            let id = wharf_wire::scan(&message).ok().and_then(|envelope| envelope.id);
-            self.engine.deliver_oversized(id.map(|id| id.of(&message)), &mut wakers);
+            let mut scanner = wharf_wire::Scanner::new();
+            scanner.push(&message);
+            self.engine.deliver_oversized(&scanner.glimpse(), &mut wakers);
         } else if self.engine.deliver(&message, &mut wakers).is_err() {
             tracing::warn!("a server in this process sent what only a client says");
         }
@@ -128,16 +130,16 @@ async fn run(
 ) {
     let mut serving = Caught(Box::pin(serving));
     let stopped = tokio::select! {
-        outcome = &mut serving => outcome,
-        () = keep_time(&engine, &link) => Ok(()),
+        outcome = &mut serving => Some(outcome),
+        () = keep_time(&engine, &link) => None,
     };
-    if let Err(panicked) = stopped {
-        tracing::warn!(%panicked, "a server in this process failed");
-    }
     // A server that ends because its client has hung up has not stopped by itself.
     let cause = if link.is_open() { GoneCause::Stopped } else { GoneCause::Closed };
-    if cause == GoneCause::Closed {
-        engine.withdraw_all();
+    match stopped {
+        Some(Err(panicked)) => tracing::warn!(%panicked, "a server in this process failed"),
+        Some(Ok(())) => {}
+        // One more turn, to hear what was withdrawn.
+        None => drop(tokio::time::timeout(Duration::ZERO, &mut serving).await),
     }
     link.close(State::Broken);
     engine.lose(Gone { cause, exit: None, stderr: Vec::new(), hint: None });

@@ -72,9 +72,6 @@ impl Driver {
     /// Drives the link to its end, then the server to its own. Dropped at any time, it ends the server at once.
     pub async fn run(mut self, mut stderr: StderrReader, lines: Arc<Mutex<Ring>>) {
         let cause = std::future::poll_fn(|context| self.poll(context)).await;
-        if cause == GoneCause::Closed {
-            self.engine.withdraw_all();
-        }
         if self.exited.is_some() {
             stderr.finish(self.limits.exit_wait).await;
         }
@@ -199,7 +196,7 @@ impl Driver {
                         return Poll::Ready(GoneCause::NotMcp(nonsense.0));
                     }
                 }
-                Frame::Oversized(id) => self.engine.deliver_oversized(id.as_deref(), &mut self.wakers),
+                Frame::Oversized(glimpse) => self.engine.deliver_oversized(&glimpse, &mut self.wakers),
                 Frame::Endless => return Poll::Ready(GoneCause::EndlessLine),
             }
         }

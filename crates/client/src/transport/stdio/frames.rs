@@ -1,7 +1,7 @@
 //! Lines out of a stream of bytes, each bounded while it is read.
 
 use memchr::memchr;
-use wharf_wire::Scanner;
+use wharf_wire::{Glimpse, Scanner};
 
 /// What a read brings at most, by the size of the pipe.
 const READ: usize = 128 << 10;
@@ -36,7 +36,7 @@ pub(super) enum Frame<'a> {
     /// A line, without its end and the white space around it.
     Line(&'a [u8]),
     /// A line over the limit has ended; its id, if it was found.
-    Oversized(Option<Vec<u8>>),
+    Oversized(Glimpse),
     /// A line over every limit goes on.
     Endless,
 }
@@ -84,12 +84,12 @@ impl Frames {
             self.searched = end + 1;
             if let Some(mut oversized) = self.oversized.take() {
                 oversized.scanner.push(&self.buffer[start..end]);
-                return Some(Frame::Oversized(oversized.scanner.id_so_far().map(<[u8]>::to_vec)));
+                return Some(Frame::Oversized(oversized.scanner.glimpse()));
             }
             if end - start > self.limit {
                 let mut scanner = Scanner::new();
                 scanner.push(&self.buffer[start..end]);
-                return Some(Frame::Oversized(scanner.id_so_far().map(<[u8]>::to_vec)));
+                return Some(Frame::Oversized(scanner.glimpse()));
             }
             let at_start = std::mem::replace(&mut self.at_start, false);
             let line = self.buffer[start..end].trim_ascii();
@@ -148,7 +148,7 @@ mod tests {
                 while let Some(frame) = frames.next() {
                     out.push(match frame {
                         Frame::Line(line) => String::from_utf8_lossy(line).into_owned(),
-                        Frame::Oversized(id) => {
+                        Frame::Oversized(Glimpse { id, .. }) => {
                             format!("oversized {}", String::from_utf8_lossy(&id.unwrap_or_default()))
                         }
                         Frame::Endless => "endless".to_owned(),
