@@ -92,6 +92,13 @@ impl Cache {
         kept.entries.insert(key, Entry { result: result.clone(), until: now + hint.ttl });
     }
 
+    /// Forgets everything.
+    pub fn clear(&self) {
+        let mut kept = self.kept();
+        kept.changes += 1;
+        kept.retain(|_| false);
+    }
+
     /// Forgets what a method gave, whatever it was asked for.
     pub(crate) fn forget(&self, method: &str) {
         let mut kept = self.kept();

@@ -190,6 +190,11 @@ impl Connection {
         self.complete(settled.answer)
     }
 
+    /// Forgets every result that is kept, so that the next list asks the server.
+    pub fn forget_kept(&self) {
+        self.inner.manners.bulletin.cache().clear();
+    }
+
     /// Lists the tools. A malformed one is withheld and costs only itself.
     pub async fn list_tools(&self) -> Result<Listing<ToolDefinition>, CallError> {
         list(self, TOOLS).await

@@ -14,6 +14,9 @@ async fn a_fresh_list_is_not_asked_for_twice() {
         let second = harbour.connection.list_templates().await.unwrap().items.len();
         let asked = if revision == Revision::V2026_07_28 { 1 } else { 2 };
         assert_eq!((first, harbour.sent("resources/templates/list")), (second, asked), "{revision}");
+        harbour.connection.forget_kept();
+        harbour.connection.list_templates().await.unwrap();
+        assert_eq!(harbour.sent("resources/templates/list"), asked + 1, "{revision}");
         harbour.connection.close().await;
     }
 }
