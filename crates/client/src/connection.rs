@@ -100,7 +100,8 @@ impl Connection {
 
     /// What went wrong quietly so far.
     pub fn counters(&self) -> Counters {
-        self.inner.open.engine.tally.snapshot()
+        let turned_away = self.inner.manners.desk.turned_away();
+        Counters { turned_away, ..self.inner.open.engine.tally.snapshot() }
     }
 
     /// How the threads of a server in this process are; nothing for any other.

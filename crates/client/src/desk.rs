@@ -3,6 +3,7 @@
 //! Decides what is asked at all (only what was declared, and not too often), reads the question, and brings the answer
 //! into the protocol's shape. Knows nothing of ids, calls or links.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,6 +15,8 @@ use wharf_wire::{
     View, code,
 };
 
+use crate::connection::{SKILLS_EXTENSION, TASKS_EXTENSION};
+use crate::counters::{Count, Tally};
 use crate::engine::{Errand, Refusal};
 use crate::limits::Limits;
 use crate::services::{NotSampled, Pending, Services};
@@ -28,9 +31,9 @@ pub(crate) const USER_REJECTED: i64 = -1;
 /// A person's minute.
 const MINUTE: Duration = Duration::from_secs(60);
 
-#[derive(Default)]
 pub(crate) struct Desk {
     server: String,
+    tally: Tally,
     services: Services,
     limits: Limits,
     /// From which level on logs are wanted now.
@@ -42,7 +45,7 @@ pub(crate) struct Desk {
 impl Desk {
     pub fn new(server: String, services: Services, limits: Limits) -> Self {
         let level = Mutex::new(services.log_level);
-        Self { server, services, limits, level, asked: Mutex::default() }
+        Self { tally: Tally::new(server.clone()), server, services, limits, level, asked: Mutex::default() }
     }
 
     /// Wants logs from another level on.
@@ -54,6 +57,11 @@ impl Desk {
         &self.services
     }
 
+    /// How many questions were turned away unasked.
+    pub fn turned_away(&self) -> u64 {
+        self.tally.snapshot().turned_away
+    }
+
     pub fn bounds(&self) -> &Bounds {
         &self.limits.bounds
     }
@@ -61,31 +69,28 @@ impl Desk {
     /// What is declared to a server that speaks this revision.
     pub fn capabilities(&self, revision: Revision) -> String {
         let Services { elicitation, sampling, roots, tasks, skills, .. } = &self.services;
-        let mut parts = Vec::new();
+        let mut parts: Vec<Cow<'_, str>> = Vec::new();
         if let Some(elicitor) = elicitation.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
-            parts.push(match (elicitor.shows_pages(), revision >= Revision::V2025_11_25) {
+            let elicitation = match (elicitor.shows_pages(), revision >= Revision::V2025_11_25) {
                 (true, true) => r#""elicitation":{"form":{},"url":{}}"#,
                 (false, true) => r#""elicitation":{"form":{}}"#,
                 (_, false) => r#""elicitation":{}"#,
-            });
+            };
+            parts.push(elicitation.into());
         }
         if let Some(sampler) = sampling {
             let tools = sampler.uses_tools() && revision >= Revision::V2025_11_25;
-            parts.push(if tools { r#""sampling":{"tools":{}}"# } else { r#""sampling":{}"# });
+            parts.push(if tools { r#""sampling":{"tools":{}}"# } else { r#""sampling":{}"# }.into());
         }
         if roots.is_some() {
             let changes = revision < Revision::V2026_07_28;
-            parts.push(if changes { r#""roots":{"listChanged":true}"# } else { r#""roots":{}"# });
+            parts.push(if changes { r#""roots":{"listChanged":true}"# } else { r#""roots":{}"# }.into());
         }
-        if revision >= Revision::V2026_07_28 {
-            parts.extend(match (tasks, skills) {
-                (true, true) => {
-                    Some(r#""extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/skills":{}}"#)
-                }
-                (true, false) => Some(r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#),
-                (false, true) => Some(r#""extensions":{"io.modelcontextprotocol/skills":{}}"#),
-                (false, false) => None,
-            });
+        let extensions = [(*tasks, TASKS_EXTENSION), (*skills, SKILLS_EXTENSION)];
+        let extensions = extensions.iter().filter(|(offered, _)| *offered && revision >= Revision::V2026_07_28);
+        let extensions: Vec<String> = extensions.map(|(_, id)| format!(r#""{id}":{{}}"#)).collect();
+        if !extensions.is_empty() {
+            parts.push(format!(r#""extensions":{{{}}}"#, extensions.join(",")).into());
         }
         format!("{{{}}}", parts.join(","))
     }
@@ -190,7 +195,7 @@ impl Desk {
         if room {
             asked.push_back(now);
         } else {
-            tracing::warn!(server = %self.server, "it asks too often; declined without asking");
+            self.tally.warn(Count::TurnedAway, "it asks too often; declined without asking");
         }
         room
     }

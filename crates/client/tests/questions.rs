@@ -235,7 +235,7 @@ async fn a_person_is_not_asked_for_ever() {
         assert!(matches!(call(&connection, "ask").await, Err(CallError::TooManyRounds(8))));
     }
     // Of eighty questions in no time thirty reach the person, and the rest are declined.
-    assert_eq!(person.asked(), 30);
+    assert_eq!((person.asked(), connection.counters().turned_away), (30, 50));
     tokio::time::advance(Duration::from_secs(60)).await;
     assert!(call(&connection, "ask").await.is_err());
     assert_eq!(person.asked(), 38);

@@ -17,6 +17,7 @@ use crate::desk::Desk;
 use crate::era::Manners;
 use crate::error::{CallError, Gone, GoneCause};
 use crate::limits::Limits;
+use crate::services::Services;
 
 /// A link that keeps what it is given. Everything has left but what came after `stuck`.
 #[derive(Default)]
@@ -99,7 +100,8 @@ struct World {
 impl World {
     fn new() -> Self {
         let link = Arc::new(Kept::default());
-        let manners = Arc::new(Manners::new(Desk::default(), Bulletin::default(), None));
+        let desk = Desk::new("model".to_owned(), Services::default(), Limits::default());
+        let manners = Arc::new(Manners::new(desk, Bulletin::default(), None));
         manners.settle(Revision::LATEST_STATELESS);
         let engine = Engine::new("model".to_owned(), link.clone(), manners, None, Limits::default());
         Self { engine, link, calls: BTreeMap::new(), lost: false }

@@ -54,55 +54,55 @@ pub(super) async fn settle_until(
     }
     let budget = Budget { limit: options.total(connection.limits()), spent: asked.elapsed() };
     // Rare, and large: nearly every call is over by now.
-    Box::pin(go_on(connection, call, (options, budget), when_task, outcome)).await
+    Box::pin(Unsettled { connection, call, options, when_task, budget }.go_on(outcome)).await
 }
 
-async fn go_on(
-    connection: &Connection,
-    call: Outgoing<'_>,
-    (mut options, mut budget): (CallOptions, Budget),
+/// A call whose first answer was not the last word.
+struct Unsettled<'a> {
+    connection: &'a Connection,
+    call: Outgoing<'a>,
+    options: CallOptions,
     when_task: WhenTask,
-    mut outcome: Result<Answer, CallError>,
-) -> Result<Settled, CallError> {
-    for round in 1..=connection.limits().rounds {
-        let more = match outcome {
-            Ok(answer) if answer.kind == ResultKind::InputRequired && MAY_ASK.contains(&call.method) => {
-                rounds::answer(connection, answer.result, round).await?
+    budget: Budget,
+}
+
+impl Unsettled<'_> {
+    async fn go_on(mut self, mut outcome: Result<Answer, CallError>) -> Result<Settled, CallError> {
+        let (connection, call) = (self.connection, self.call);
+        let most = connection.limits().rounds;
+        for round in 1..=most {
+            let more = match outcome {
+                Ok(answer) if answer.kind == ResultKind::InputRequired && MAY_ASK.contains(&call.method) => {
+                    rounds::answer(connection, answer.result, round).await?
+                }
+                Err(CallError::Refused(error)) if rounds::wants_pages(connection, &error) => {
+                    rounds::visit_pages(connection, error).await?;
+                    String::new()
+                }
+                other => return self.end(other?, round - 1).await,
+            };
+            self.budget.shorten(&mut self.options)?;
+            let asked = Stopwatch::start(connection);
+            outcome = connection.send(call, &more, &self.options)?.await;
+            self.budget.spend(asked.elapsed());
+            if is_final(&outcome) {
+                return outcome.map(|answer| Settled { answer, rounds: round });
             }
-            Err(CallError::Refused(error)) if rounds::wants_pages(connection, &error) => {
-                rounds::visit_pages(connection, error).await?;
-                String::new()
-            }
-            other => return end(connection, call, &options, when_task, other, round - 1).await,
-        };
-        budget.shorten(&mut options)?;
-        let asked = Stopwatch::start(connection);
-        outcome = connection.send(call, &more, &options)?.await;
-        budget.spend(asked.elapsed());
-        if is_final(&outcome) {
-            return outcome.map(|answer| Settled { answer, rounds: round });
+        }
+        match outcome {
+            Ok(answer) if answer.kind == ResultKind::Task => self.end(answer, most).await,
+            _ => Err(CallError::TooManyRounds(most)),
         }
     }
-    if outcome.as_ref().is_ok_and(|answer| answer.kind == ResultKind::Task) {
-        return end(connection, call, &options, when_task, outcome, connection.limits().rounds).await;
-    }
-    Err(CallError::TooManyRounds(connection.limits().rounds))
-}
 
-/// What is left when the server has no more questions: an answer, or a task to stay with.
-async fn end(
-    connection: &Connection,
-    call: Outgoing<'_>,
-    options: &CallOptions,
-    when_task: WhenTask,
-    outcome: Result<Answer, CallError>,
-    rounds: usize,
-) -> Result<Settled, CallError> {
-    let answer = outcome?;
-    if answer.kind != ResultKind::Task || call.method != "tools/call" || when_task == WhenTask::HandOver {
-        return Ok(Settled { answer, rounds });
+    /// What is left when the server has no more questions: an answer, or a task to stay with.
+    async fn end(self, answer: Answer, rounds: usize) -> Result<Settled, CallError> {
+        let follows = self.when_task == WhenTask::Follow && self.call.method == "tools/call";
+        if answer.kind != ResultKind::Task || !follows {
+            return Ok(Settled { answer, rounds });
+        }
+        Ok(Settled { answer: tasks::follow(self.connection, answer.result, &self.options).await?, rounds })
     }
-    Ok(Settled { answer: tasks::follow(connection, answer.result, options).await?, rounds })
 }
 
 /// Whether there is nothing more to be done about an outcome.

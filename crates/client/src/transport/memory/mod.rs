@@ -1,7 +1,6 @@
 //! A server in this very process, spoken to in whole messages.
 //!
-//! Requests wait in a queue the server takes them from; what it answers goes straight to whoever waits, on the thread
-//! it answers from. A handler that blocks, panics or leaks harms its own server and nobody else: handlers run on
+//! Requests wait in a queue the server takes them from; what it puts into its outbox goes straight to whoever waits. A handler that blocks, panics or leaks harms its own server and nobody else: handlers run on
 //! [`Workers`], not on the host's runtime.
 
 mod link;
