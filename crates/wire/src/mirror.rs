@@ -1,0 +1,211 @@
+//! Arguments that a server wants repeated in headers: `x-mcp-header` (2026-07-28, Streamable HTTP, custom headers).
+//!
+//! Reads the annotations of an input schema and the values of a call. What becomes of a tool with a faulty annotation,
+//! and whether anything is repeated at all, is for whoever speaks HTTP.
+
+mod fault;
+mod text;
+
+use memchr::memmem;
+use serde_json::{Map, Number, Value};
+
+use crate::Bounds;
+use crate::raw::{Raw, members};
+
+pub use fault::{MirrorFault, Unmirrorable};
+pub use text::header_text;
+
+/// The keyword of a schema that asks for a header.
+const ANNOTATION: &str = "x-mcp-header";
+/// Keywords whose value is data, where the annotation is a key like any other.
+const DATA: [&str; 5] = ["const", "default", "enum", "examples", "required"];
+/// Keywords other than `properties` whose keys are names that the server chose.
+const NAMED: [&str; 5] = ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties"];
+/// Headers one tool may ask for. The protocol knows no limit; each costs a walk through the arguments.
+const MOST_HEADERS: usize = 64;
+/// Bytes one header's name may have. The protocol knows no limit, but those who carry headers do.
+const LONGEST_NAME: usize = 256;
+/// The largest integer that every reader of JSON reads alike: 2^53 − 1.
+const LARGEST_INTEGER: i64 = (1 << 53) - 1;
+
+/// The parameter that `Mcp-Name` repeats for a method, if it repeats one.
+pub fn mirror_key(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
+/// One argument that is to be repeated as `Mcp-Param-{header}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirrored {
+    /// The name as annotated: a token of RFC 9110, told apart from others regardless of case.
+    pub header: String,
+    path: Vec<String>,
+}
+
+/// Finds the annotations of an input schema; there mostly are none, which costs one look through its bytes.
+///
+/// A single faulty one spoils the tool: the caller must not offer it over HTTP.
+pub fn mirrored(schema: &Raw, bounds: &Bounds) -> Result<Vec<Mirrored>, MirrorFault> {
+    if !may_annotate(schema.as_bytes()) {
+        return Ok(Vec::new());
+    }
+    let value: Value = schema.decode(bounds).map_err(MirrorFault::Unreadable)?;
+    let mut reading = Reading::default();
+    reading.schema(&value, Way::Chain)?;
+    Ok(reading.found)
+}
+
+/// Whether the keyword can stand in the text, plainly or with escaped letters, which all begin alike.
+fn may_annotate(text: &[u8]) -> bool {
+    memmem::find(text, ANNOTATION.as_bytes()).is_some() || memmem::find(text, br"\u00").is_some()
+}
+
+impl Mirrored {
+    /// The names of the properties that lead to the argument: untrusted text.
+    pub fn path(&self) -> &[String] {
+        &self.path
+    }
+
+    /// The text for these arguments, not yet fit for a header: see [`header_text`].
+    ///
+    /// `None` where the argument is absent or `null`, and then no header may be sent. An integer is in decimal however
+    /// it was written: `42.0` gives `42`.
+    pub fn value(&self, arguments: &Raw, bounds: &Bounds) -> Result<Option<String>, Unmirrorable> {
+        let mut here = arguments.clone();
+        for name in &self.path {
+            if first(&here) != Some(b'{') {
+                return Ok(None);
+            }
+            let list = members(&here, bounds).map_err(Unmirrorable::Unreadable)?;
+            let Some((_, value)) = list.into_iter().find(|(key, _)| key == name) else { return Ok(None) };
+            here = value;
+        }
+        self.text(&here, bounds)
+    }
+
+    fn text(&self, value: &Raw, bounds: &Bounds) -> Result<Option<String>, Unmirrorable> {
+        let kind = || Unmirrorable::Kind { property: fault::property(&self.path) };
+        if matches!(first(value), Some(b'{' | b'[')) {
+            return Err(kind());
+        }
+        match value.decode(bounds).map_err(Unmirrorable::Unreadable)? {
+            Value::Null => Ok(None),
+            Value::Bool(truth) => Ok(Some(truth.to_string())),
+            Value::String(text) => Ok(Some(text)),
+            Value::Number(number) if is_whole(&number) => match integer(&number) {
+                Some(integer) => Ok(Some(integer.to_string())),
+                None => Err(Unmirrorable::Range { property: fault::property(&self.path) }),
+            },
+            Value::Number(_) | Value::Array(_) | Value::Object(_) => Err(kind()),
+        }
+    }
+}
+
+/// The character that tells what kind of value this is.
+fn first(value: &Raw) -> Option<u8> {
+    value.as_bytes().trim_ascii_start().first().copied()
+}
+
+fn is_whole(number: &Number) -> bool {
+    !number.is_f64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
+}
+
+/// A whole number, if it is one that everybody reads alike.
+fn integer(number: &Number) -> Option<i64> {
+    // Beyond the limit the conversion may round, but never back below it.
+    #[expect(clippy::cast_possible_truncation, reason = "it saturates, and then is out of range")]
+    let integer = number.as_i64().or_else(|| number.as_f64().map(|number| number as i64))?;
+    (-LARGEST_INTEGER..=LARGEST_INTEGER).contains(&integer).then_some(integer)
+}
+
+/// How a schema was come by.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// From the root through `properties` alone: its value stands at one known place in the arguments.
+    Chain,
+    /// Through any other keyword.
+    Elsewhere,
+}
+
+/// A walk through one input schema.
+#[derive(Default)]
+struct Reading<'a> {
+    place: Vec<&'a str>,
+    found: Vec<Mirrored>,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads a schema or a list of them. Goes no deeper than the bounds let the text be.
+    fn schema(&mut self, schema: &'a Value, way: Way) -> Result<(), MirrorFault> {
+        match schema {
+            Value::Object(keywords) => {
+                if let Some(name) = keywords.get(ANNOTATION) {
+                    self.annotation(name, keywords, way)?;
+                }
+                keywords.iter().try_for_each(|(keyword, value)| self.keyword(keyword, value, way))
+            }
+            Value::Array(list) => list.iter().try_for_each(|one| self.schema(one, Way::Elsewhere)),
+            _ => Ok(()),
+        }
+    }
+
+    fn keyword(&mut self, keyword: &'a str, value: &'a Value, way: Way) -> Result<(), MirrorFault> {
+        match value {
+            _ if DATA.contains(&keyword) => Ok(()),
+            Value::Object(schemas) if keyword == "properties" => self.named(schemas, way),
+            Value::Object(schemas) if NAMED.contains(&keyword) => {
+                self.step(keyword, |inner| inner.named(schemas, Way::Elsewhere))
+            }
+            // A keyword nobody knows may hold a schema as well.
+            _ => self.step(keyword, |inner| inner.schema(value, Way::Elsewhere)),
+        }
+    }
+
+    fn named(&mut self, schemas: &'a Map<String, Value>, way: Way) -> Result<(), MirrorFault> {
+        schemas.iter().try_for_each(|(name, schema)| self.step(name, |inner| inner.schema(schema, way)))
+    }
+
+    fn step(
+        &mut self,
+        key: &'a str,
+        walk: impl FnOnce(&mut Self) -> Result<(), MirrorFault>,
+    ) -> Result<(), MirrorFault> {
+        self.place.push(key);
+        walk(self)?;
+        self.place.pop();
+        Ok(())
+    }
+
+    fn annotation(&mut self, name: &Value, schema: &Map<String, Value>, way: Way) -> Result<(), MirrorFault> {
+        let property = || fault::property(&self.place);
+        if way != Way::Chain {
+            return Err(MirrorFault::OutOfReach { property: property() });
+        }
+        let Value::String(header) = name else { return Err(MirrorFault::NotText { property: property() }) };
+        if header.is_empty() {
+            return Err(MirrorFault::Empty { property: property() });
+        }
+        if header.len() > LONGEST_NAME || !header.bytes().all(text::is_token) {
+            return Err(MirrorFault::NotToken { property: property(), header: fault::shown(header) });
+        }
+        if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
+            return Err(MirrorFault::Type { property: property() });
+        }
+        if self.found.iter().any(|other| other.header.eq_ignore_ascii_case(header)) {
+            return Err(MirrorFault::Duplicate { property: property(), header: fault::shown(header) });
+        }
+        if self.found.len() == MOST_HEADERS {
+            return Err(MirrorFault::TooMany { most: MOST_HEADERS });
+        }
+        let path = self.place.iter().map(|&name| name.to_owned()).collect();
+        self.found.push(Mirrored { header: header.clone(), path });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

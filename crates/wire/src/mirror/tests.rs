@@ -1,0 +1,255 @@
+use super::*;
+use crate::DecodeError;
+
+/// What a schema's annotations come to: `Header=path.to.property` each, or the fault.
+fn check(schema: &str) -> Result<Vec<String>, String> {
+    let found = mirrored(&Raw::parse(schema.to_owned()).unwrap(), &Bounds::default());
+    let found = found.map_err(|fault| fault.to_string())?;
+    Ok(found.iter().map(|one| format!("{}={}", one.header, one.path.join("."))).collect())
+}
+
+/// A schema with one property `p`, which is this.
+fn property(schema: &str) -> String {
+    format!(r#"{{"type":"object","properties":{{"p":{schema}}}}}"#)
+}
+
+#[test]
+fn plain_properties_are_found_at_any_depth() {
+    for (schema, expected) in [
+        ("{}", vec![]),
+        ("true", vec![]),
+        (r#"{"type":"object","properties":{"a":{"type":"number"}}}"#, vec![]),
+        (&property(r#"{"type":"string","x-mcp-header":"Region"}"#), vec!["Region=p"]),
+        (&property(r#"{"type":"integer","x-mcp-header":"Method"}"#), vec!["Method=p"]),
+        (&property(r#"{"type":"boolean","x-mcp-header":"!#$%&'*+-.^_`|~09azAZ"}"#), vec!["!#$%&'*+-.^_`|~09azAZ=p"]),
+        (&property(r#"{"type":"string","\u0078-mcp-header":"A"}"#), vec!["A=p"]),
+        (&property(r#"{"type":"string","x\u002dmcp-h\u0065ader":"A"}"#), vec!["A=p"]),
+        (
+            &property(r#"{"properties":{"q":{"properties":{"r":{"type":"string","x-mcp-header":"A"}}}}}"#),
+            vec!["A=p.q.r"],
+        ),
+        // A property of that name, and text that mentions it, ask for nothing.
+        (r#"{"properties":{"x-mcp-header":{"type":"number"}}}"#, vec![]),
+        (r#"{"properties":{"x-mcp-header":{"type":"string","x-mcp-header":"A"}}}"#, vec!["A=x-mcp-header"]),
+        (
+            r#"{"properties":{"properties":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}}"#,
+            vec!["A=properties.a"],
+        ),
+        (r#"{"description":"x-mcp-header","required":["x-mcp-header"]}"#, vec![]),
+        (&property(r#"{"default":{"x-mcp-header":1},"const":{"x-mcp-header":1}}"#), vec![]),
+        (&property(r#"{"enum":[{"x-mcp-header":1}],"examples":[{"x-mcp-header":1}]}"#), vec![]),
+        (r#"{"$defs":{"x-mcp-header":{"type":"string"}},"patternProperties":{"x-mcp-header":{}}}"#, vec![]),
+        // A property may be named like a keyword.
+        (r#"{"properties":{"items":{"type":"string","x-mcp-header":"A"}}}"#, vec!["A=items"]),
+        (r#"{"properties":{"enum":{"type":"string","x-mcp-header":"A"}}}"#, vec!["A=enum"]),
+    ] {
+        assert_eq!(check(schema), Ok(expected.into_iter().map(str::to_owned).collect()), "{schema}");
+    }
+}
+
+/// The tools that the published suite wants withheld, as it describes them.
+#[test]
+fn the_faulty_tools_of_the_suite_are_refused() {
+    let two = |first: &str, second: &str| {
+        let schema = |header| format!(r#"{{"type":"string","x-mcp-header":"{header}"}}"#);
+        format!(r#"{{"properties":{{"a":{},"b":{}}}}}"#, schema(first), schema(second))
+    };
+    let typed = |kind: &str| property(&format!(r#"{{"type":"{kind}","x-mcp-header":"A"}}"#));
+    let headed = |name: &str| property(&format!(r#"{{"type":"string","x-mcp-header":"{name}"}}"#));
+    for (what, schema, fault) in [
+        ("empty", headed(""), "`p` asks for a header without a name"),
+        ("object", typed("object"), "`p` asks for a header but is not of type string, integer or boolean"),
+        ("array", typed("array"), "`p` asks for a header but is not of type string, integer or boolean"),
+        ("null", typed("null"), "`p` asks for a header but is not of type string, integer or boolean"),
+        ("number", typed("number"), "`p` asks for a header but is not of type string, integer or boolean"),
+        ("twice", two("Region", "Region"), "`b` asks for the header `Region`, as another property does"),
+        ("twice in other case", two("Region", "REGION"), "`b` asks for the header `REGION`, as another property does"),
+        ("space", headed("My Region"), "`p` asks for the header `My Region`, which is no name of a header"),
+        ("colon", headed("Region:A"), "`p` asks for the header `Region:A`, which is no name of a header"),
+        ("non-ASCII", headed("Région"), r"`p` asks for the header `R\u{e9}gion`, which is no name of a header"),
+        ("control", headed(r"Region\t1"), r"`p` asks for the header `Region\t1`, which is no name of a header"),
+    ] {
+        assert_eq!(check(&schema), Err(fault.to_owned()), "{what}: {schema}");
+    }
+}
+
+#[test]
+fn the_type_is_exactly_one_word() {
+    for kind in [r#"["string"]"#, r#"["string","null"]"#, r#""String""#, r#""float""#, "null", "{}"] {
+        let schema = property(&format!(r#"{{"type":{kind},"x-mcp-header":"A"}}"#));
+        assert!(check(&schema).unwrap_err().contains("not of type"), "{schema}");
+    }
+    for schema in [
+        property(r#"{"x-mcp-header":"A"}"#),
+        property(r##"{"$ref":"#/$defs/a","x-mcp-header":"A"}"##),
+        property(r#"{"anyOf":[{"type":"string"}],"x-mcp-header":"A"}"#),
+        r#"{"type":"object","x-mcp-header":"A"}"#.to_owned(),
+    ] {
+        assert!(check(&schema).unwrap_err().contains("not of type"), "{schema}");
+    }
+}
+
+#[test]
+fn the_name_is_a_string() {
+    for name in ["null", "true", "7", "[]", "{}", r#"["A"]"#] {
+        let schema = property(&format!(r#"{{"type":"string","x-mcp-header":{name}}}"#));
+        assert!(check(&schema).unwrap_err().contains("not a string"), "{schema}");
+    }
+    for name in ["\\r\\nX", "a/b", "a\\\"", "(a)", "a,b", "a;b", "a=b", "\\u0000", "\\u007f", &"a".repeat(257)] {
+        let schema = property(&format!(r#"{{"type":"string","x-mcp-header":"{name}"}}"#));
+        assert!(check(&schema).unwrap_err().contains("no name of a header"), "{schema}");
+    }
+    assert!(check(&property(&format!(r#"{{"type":"string","x-mcp-header":"{}"}}"#, "a".repeat(256)))).is_ok());
+}
+
+#[test]
+fn only_properties_lead_to_an_annotation() {
+    let annotated = r#"{"type":"string","x-mcp-header":"A"}"#;
+    let nested = format!(r#"{{"properties":{{"q":{annotated}}}}}"#);
+    for keyword in [
+        "items",
+        "additionalItems",
+        "contains",
+        "additionalProperties",
+        "propertyNames",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "not",
+        "if",
+        "then",
+        "else",
+        "contentSchema",
+        "x-unknown",
+    ] {
+        for inner in [annotated, &nested] {
+            let schema = property(&format!(r#"{{"{keyword}":{inner}}}"#));
+            assert!(check(&schema).unwrap_err().starts_with(&format!("`p.{keyword}")), "{schema}");
+        }
+    }
+    for keyword in ["oneOf", "anyOf", "allOf", "prefixItems", "items", "x-unknown", "properties"] {
+        let schema = format!(r#"{{"{keyword}":[true,{nested}]}}"#);
+        assert_eq!(
+            check(&schema),
+            Err(format!("`{keyword}.q` asks for a header where no plain property stands")),
+            "{schema}"
+        );
+    }
+    for keyword in ["$defs", "definitions", "dependentSchemas", "dependencies", "patternProperties"] {
+        let schema = format!(r#"{{"{keyword}":{{"k":{annotated}}}}}"#);
+        assert!(check(&schema).unwrap_err().starts_with(&format!("`{keyword}.k` asks")), "{schema}");
+    }
+    // Whatever else stands there properly, one fault spoils it.
+    let mixed =
+        format!(r#"{{"properties":{{"a":{annotated},"b":{{"items":{{"type":"string","x-mcp-header":"B"}}}}}}}}"#);
+    assert!(check(&mixed).is_err());
+}
+
+#[test]
+fn a_tool_asks_for_so_many_headers_and_no_more() {
+    let schema = |count: usize| {
+        let properties: Vec<String> =
+            (0..count).map(|n| format!(r#""p{n}":{{"type":"string","x-mcp-header":"H{n}"}}"#)).collect();
+        format!(r#"{{"properties":{{{}}}}}"#, properties.join(","))
+    };
+    assert_eq!(check(&schema(MOST_HEADERS)).unwrap().len(), MOST_HEADERS);
+    assert_eq!(check(&schema(MOST_HEADERS + 1)).unwrap_err(), "more than 64 properties ask for a header");
+}
+
+#[test]
+fn a_fault_is_short_and_cannot_act() {
+    let name = format!("\\u001b[2J\\u202e\\u3164{}", "x".repeat(10_000));
+    let deep = format!(r#"{{"properties":{{"{name}":{{"type":"string","x-mcp-header":"{name}"}}}}}}"#);
+    let fault = check(&deep).unwrap_err();
+    assert!(fault.starts_with(r"`\u{1b}[2J\u{202e}\u{3164}xxx") && fault.contains('…'), "{fault}");
+    assert!(fault.len() < 400 && !fault.contains('\u{1b}'), "{fault}");
+    let schema = Raw::parse(property(r#"{"type":"string","x-mcp-header":"A"}"#)).unwrap();
+    let fault = mirrored(&schema, &Bounds { depth: 2, nodes: 100 }).unwrap_err();
+    assert_eq!(fault.to_string(), "the input schema cannot be read");
+    assert!(matches!(fault, MirrorFault::Unreadable(DecodeError::TooComplex(_))));
+}
+
+#[test]
+fn nothing_is_decoded_where_nothing_is_annotated() {
+    let schema = Raw::parse(r#"{"properties":{"a":{"description":"caf\u1234 \\ \" \n"}}}"#).unwrap();
+    let none = Bounds { depth: 0, nodes: 0 };
+    assert_eq!(mirrored(&schema, &none).unwrap(), []);
+}
+
+fn value(path: &[&str], arguments: &str) -> Result<Option<String>, String> {
+    let path = path.iter().map(|&name| name.to_owned()).collect();
+    let mirrored = Mirrored { header: "A".to_owned(), path };
+    let arguments = Raw::parse(arguments.to_owned()).unwrap();
+    mirrored.value(&arguments, &Bounds::default()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_value_is_read_at_its_very_place() {
+    for (path, arguments, expected) in [
+        (&["p"] as &[&str], r#"{"p":"us-west1"}"#, Some("us-west1")),
+        (&["p"], r#" {"p":"us-west1"}"#, Some("us-west1")),
+        (&["p"], r#"{"\u0070":"\u00e9\n"}"#, Some("é\n")),
+        (&["p"], r#"{"p":""}"#, Some("")),
+        (&["p"], r#"{"p":" 1 "}"#, Some(" 1 ")),
+        (&["p"], r#"{"p":true}"#, Some("true")),
+        (&["p"], r#"{"p":false}"#, Some("false")),
+        (&["p"], r#"{"p":42}"#, Some("42")),
+        (&["p"], r#"{"p":-7}"#, Some("-7")),
+        (&["p"], r#"{"p":-0}"#, Some("0")),
+        (&["p"], r#"{"p":42.0}"#, Some("42")),
+        (&["p"], r#"{"p":1e3}"#, Some("1000")),
+        (&["p"], r#"{"p":9007199254740991}"#, Some("9007199254740991")),
+        (&["p"], r#"{"p":-9007199254740991}"#, Some("-9007199254740991")),
+        (&["p"], r#"{"p":null}"#, None),
+        (&["p"], "{}", None),
+        (&["p"], "null", None),
+        (&["p"], r#"{"P":"other"}"#, None),
+        (&["p", "q"], r#"{"p":{"q":"deep"},"q":"shallow"}"#, Some("deep")),
+        (&["p", "q"], r#"{"p.q":"dotted","q":"shallow"}"#, None),
+        (&["p", "q"], r#"{"p":null}"#, None),
+        (&["p", "q"], r#"{"p":"q"}"#, None),
+        (&["p", "q"], r#"{"p":[{"q":1}]}"#, None),
+    ] {
+        assert_eq!(value(path, arguments), Ok(expected.map(str::to_owned)), "{path:?} of {arguments}");
+    }
+}
+
+#[test]
+fn a_value_that_no_header_can_carry_is_refused() {
+    let kind = "`p` goes into a header, so it must be a string, an integer, a boolean or null";
+    let range = "`p` goes into a header, so it must be within ±9007199254740991";
+    let unreadable = "the arguments cannot be read";
+    for (arguments, expected) in [
+        (r#"{"p":{}}"#, kind),
+        (r#"{"p":["a"]}"#, kind),
+        (r#"{"p":1.5}"#, kind),
+        (r#"{"p":-1e-3}"#, kind),
+        (r#"{"p":9007199254740992}"#, range),
+        (r#"{"p":-9007199254740992}"#, range),
+        (r#"{"p":18446744073709551615}"#, range),
+        (r#"{"p":123456789012345678901234567890}"#, range),
+        (r#"{"p":1e300}"#, range),
+        (r#"{"p":-1e300}"#, range),
+        (r#"{"p":"a","\u0070":"b"}"#, unreadable),
+    ] {
+        assert_eq!(value(&["p"], arguments), Err(expected.to_owned()), "{arguments}");
+    }
+}
+
+#[test]
+fn each_method_repeats_its_own_parameter() {
+    for (method, key) in [
+        ("tools/call", Some("name")),
+        ("prompts/get", Some("name")),
+        ("resources/read", Some("uri")),
+        ("tasks/get", Some("taskId")),
+        ("tasks/update", Some("taskId")),
+        ("tasks/cancel", Some("taskId")),
+        ("tasks/list", None),
+        ("tools/list", None),
+        ("resources/subscribe", None),
+        ("Tools/Call", None),
+        ("", None),
+    ] {
+        assert_eq!(mirror_key(method), key, "{method}");
+    }
+}
