@@ -43,6 +43,8 @@ pub(crate) struct News {
     /// The id of the request this is the answer stream of (2026-07-28).
     pub listen: Option<u64>,
     pub acknowledged: Option<Interest>,
+    /// The server has forgotten that anybody listens.
+    pub anew: bool,
     pub tools: bool,
     pub prompts: bool,
     pub resources: bool,
@@ -117,6 +119,15 @@ impl Bulletin {
         ];
         lists.iter().filter(|(watched, _)| *watched).for_each(|(_, change)| self.make_stale(change));
         interest.uris.iter().for_each(|uri| self.cache.forget_resource(uri));
+    }
+
+    /// The server knows nothing any more of who listens: each of them has to begin anew, and nothing kept can be relied on.
+    pub fn begin_anew(&self) {
+        self.cache.clear();
+        for inbox in locked(&self.inboxes).iter() {
+            inbox.news().anew = true;
+            inbox.arrived.notify_one();
+        }
     }
 
     /// Takes a notification that concerns changes.

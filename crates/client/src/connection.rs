@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_wire::{
     Completion, Era, Implementation, LogLevel, PromptDefinition, PromptResult, Raw, ReadResult, Reference, Resource,
-    ResourceTemplate, Revision, ServerCapabilities, ToolDefinition, ToolResult, View,
+    ResourceTemplate, Revision, ServerCapabilities, ToolDefinition, ToolResult, View, members, mirror_key,
 };
 
 use crate::cache::{Authorization, Place};
@@ -12,13 +12,14 @@ use crate::counters::Counters;
 use crate::engine::{Answer, Effect, ResultKind};
 use crate::era::Manners;
 use crate::error::CallError;
-use crate::flow::{ListKind, Listing, list, settle};
+use crate::flow::mirror::{self, Mirror};
+use crate::flow::{ListKind, Listing, Rereads, WhenTask, list, settle};
 use crate::limits::Limits;
 use crate::options::CallOptions;
-use crate::request::{Outgoing, is_plain, members_without_meta, tool_members, tool_name};
+use crate::request::{Outgoing, is_plain, members_without_meta};
 use crate::trace::ConnectTrace;
 use crate::transport::memory::WorkersHealth;
-use crate::transport::{Open, ServerProcess};
+use crate::transport::{Open, ServerProcess, Transport};
 
 /// A server that is ready. Cheap to clone; when the last clone is dropped the server is ended, without waiting.
 /// [`Connection::close`] ends it politely.
@@ -37,6 +38,9 @@ pub(crate) struct Inner {
     pub trace: ConnectTrace,
     pub limits: Limits,
     pub authorization: Authorization,
+    /// What tools want repeated beside the message, on a link where that can be done.
+    pub mirror: Option<Mirror>,
+    pub rereads: Rereads,
 }
 
 /// What is known of a server once it is ready.
@@ -53,8 +57,17 @@ pub struct ServerFacts {
     pub server_info: Option<Implementation>,
     /// What it would like a model to know: untrusted.
     pub instructions: Option<String>,
+    /// How it is spoken to.
+    pub transport: Transport,
     /// Its process, where it has one of its own.
     pub process: Option<ServerProcess>,
+}
+
+/// What a request says beside itself.
+#[derive(Default)]
+struct Labels {
+    name: Option<String>,
+    mirrored: Vec<(String, String)>,
 }
 
 const TOOLS: ListKind = ListKind { method: "tools/list", key: "tools", what: "tools" };
@@ -138,10 +151,7 @@ impl Connection {
     /// Dropping the future withdraws the call.
     pub async fn call_tool_raw(&self, name: &str, arguments: &Raw, options: CallOptions) -> Result<Answer, CallError> {
         self.gate("tools/call")?;
-        let name = tool_name(name, arguments)?;
-        let body = tool_members(&name, arguments);
-        let call = Outgoing::new("tools/call", &body, Effect::MayWrite);
-        Ok(settle(self, call, options).await?.answer)
+        Ok(mirror::call(self, name, arguments, options, WhenTask::Follow).await?.answer)
     }
 
     /// Sends any method, raw in and raw out. What the server has not declared is not asked.
@@ -163,7 +173,27 @@ impl Connection {
             None => String::new(),
         };
         let body: &[&[u8]] = if body.is_empty() { &[] } else { &[body.as_bytes()] };
-        Ok(settle(self, Outgoing::new(method, body, effect), options).await?.answer)
+        let Labels { name, mirrored } = self.labelled(method, params).await?;
+        let outgoing = Outgoing::new(method, body, effect);
+        let outgoing = Outgoing { name: name.as_deref(), mirrored: &mirrored, ..outgoing };
+        Ok(settle(self, outgoing, options).await?.answer)
+    }
+
+    /// What the parameters name and want repeated, for links on which that is said beside the message.
+    async fn labelled(&self, method: &str, params: Option<&Raw>) -> Result<Labels, CallError> {
+        let key = mirror_key(method).filter(|_| self.inner.mirror.is_some());
+        let (Some(key), Some(params)) = (key, params) else { return Ok(Labels::default()) };
+        let bounds = &self.inner.limits.bounds;
+        let members = members(params, bounds)?;
+        let value = |key: &str| members.iter().find(|(name, _)| name == key).map(|(_, value)| value);
+        let name = value(key).and_then(|name| name.decode::<String>(bounds).ok());
+        let mirrored = match (&name, value("arguments")) {
+            (Some(tool), Some(arguments)) if method == "tools/call" => {
+                mirror::headers_of(self, tool, arguments).await?
+            }
+            _ => Vec::new(),
+        };
+        Ok(Labels { name, mirrored })
     }
 
     /// Sends a method whose result may be kept, unless a fresh one is at hand. `target` is the parameter that matters.
@@ -183,7 +213,9 @@ impl Connection {
         let changes = cache.changes();
         let body = target.map(|(key, value)| format!(r#""{key}":{}"#, serde_json::Value::from(value)));
         let body = body.iter().map(|body| body.as_bytes()).collect::<Vec<_>>();
-        let settled = settle(self, Outgoing::new(method, &body, Effect::Reads), options).await?;
+        let name = target.and_then(|(key, value)| (mirror_key(method) == Some(key)).then_some(value));
+        let outgoing = Outgoing { name, ..Outgoing::new(method, &body, Effect::Reads) };
+        let settled = settle(self, outgoing, options).await?;
         // What came of answers somebody gave is theirs alone (2026-07-28, server/utilities/caching).
         if self.is_stateless() && settled.rounds == 0 && settled.answer.kind == ResultKind::Complete {
             cache.keep(place, changes, &settled.answer.result);
@@ -198,7 +230,11 @@ impl Connection {
 
     /// Lists the tools. A malformed one is withheld and costs only itself.
     pub async fn list_tools(&self) -> Result<Listing<ToolDefinition>, CallError> {
-        list(self, TOOLS).await
+        let mut listing = list(self, TOOLS).await?;
+        if let Some(mirror) = &self.inner.mirror {
+            mirror.learn(&mut listing, &self.inner.limits.bounds);
+        }
+        Ok(listing)
     }
 
     /// Lists the resources.

@@ -47,6 +47,26 @@ pub enum CallError {
     /// The server went while it may have been carrying the call out. Nobody knows whether it did.
     #[error("the server went before it answered, and nobody knows whether it carried the call out: {0}")]
     OutcomeUnknown(Arc<Gone>),
+    /// The server wants to know who asks (401), or that one may not (403).
+    #[error("the server answered HTTP {status}: {}{}", login(*.status), Said(.said))]
+    Unauthorized {
+        /// 401 or 403.
+        status: u16,
+        /// What it wants, as it says; escaped.
+        challenge: Option<String>,
+        /// What else it says; escaped.
+        said: String,
+    },
+    /// The server refused the request by an HTTP status; it was not carried out.
+    #[error("the server refused the request: HTTP {status}{}{}", Said(.detail), After(.retry_after))]
+    Status {
+        /// The status.
+        status: u16,
+        /// What it says; escaped.
+        detail: String,
+        /// How long it asks to be left alone.
+        retry_after: Option<Duration>,
+    },
     /// The server has not declared this ability, so it was not asked.
     #[error("the server does not offer {0}")]
     Unsupported(&'static str),
@@ -132,6 +152,18 @@ pub struct Gone {
     pub hint: Option<String>,
 }
 
+impl Gone {
+    /// An account with nothing but its cause.
+    pub(crate) fn because(cause: GoneCause) -> Self {
+        Self { cause, exit: None, stderr: Vec::new(), hint: None }
+    }
+
+    /// Whether meeting the server again the same way is out of the question.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self.cause, GoneCause::Changed | GoneCause::NotMcp(_))
+    }
+}
+
 /// What was noticed when a server was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -150,6 +182,21 @@ pub enum GoneCause {
     NotMcp(&'static str),
     /// Reading from it failed.
     Unreadable(io::ErrorKind),
+    /// It cannot be reached; nothing was sent.
+    Unreachable {
+        /// What was noticed.
+        what: String,
+        /// Whether that may pass by itself.
+        passing: bool,
+    },
+    /// The answer broke off, or the stream that was to bring it.
+    Cut(String),
+    /// It answered with this HTTP status, which says nothing about what became of the call.
+    Status(u16),
+    /// It has forgotten the session the call belonged to.
+    SessionExpired,
+    /// It does not speak any more what was agreed on.
+    Changed,
     /// It stopped serving.
     Stopped,
     /// We closed the connection.
@@ -164,6 +211,11 @@ impl fmt::Display for Gone {
             (GoneCause::EndlessLine, _) => f.write_str("it wrote a line without end"),
             (GoneCause::StoppedReading(time), _) => write!(f, "it left its input unread for {}", Seconds(*time)),
             (GoneCause::Stopped, _) => f.write_str("it stopped serving"),
+            (GoneCause::Unreachable { what, .. }, _) => write!(f, "it cannot be reached: {what}"),
+            (GoneCause::Cut(what), _) => f.write_str(what),
+            (GoneCause::Status(status), _) => write!(f, "it answered HTTP {status}"),
+            (GoneCause::SessionExpired, _) => f.write_str("it has forgotten the session"),
+            (GoneCause::Changed, _) => f.write_str("it no longer speaks the revision agreed on"),
             (_, Some(exit)) => write!(f, "it {exit}"),
             (GoneCause::Exited, None) => f.write_str("it exited"),
             (GoneCause::ClosedOutput, None) => f.write_str("it closed its output"),
@@ -220,6 +272,39 @@ pub enum ConnectCause {
     /// The system did not start it.
     #[error("the server could not be started")]
     Spawn(#[source] io::Error),
+    /// The address is none that can be dialled.
+    #[error("`{0}` is no address of a server: it must begin with http:// or https://")]
+    BadAddress(String),
+    /// A header that cannot be sent; why.
+    #[error("a header cannot be sent: {0}")]
+    BadHeader(String),
+    /// There is no way out.
+    #[error("the way to the server cannot be made")]
+    Net(#[source] wharf_net::OpenError),
+    /// The server wants to know who asks (401), or that one may not (403).
+    #[error("the server answered HTTP {status}: {}", login(*.status))]
+    Unauthorized {
+        /// 401 or 403.
+        status: u16,
+        /// What it wants, as it says; escaped.
+        challenge: Option<String>,
+    },
+    /// The server refused by an HTTP status.
+    #[error("the server refused: HTTP {status}{}", Said(.detail))]
+    Status {
+        /// The status.
+        status: u16,
+        /// What it says; escaped.
+        detail: String,
+    },
+    /// The stream names an address to post to that it may not name.
+    #[error("the server wants messages posted to `{endpoint}`, which is not where its stream comes from ({stream})")]
+    BadEndpoint {
+        /// Where to; escaped.
+        endpoint: String,
+        /// Where the stream is.
+        stream: String,
+    },
     /// It was lost before it was ready.
     #[error("the server did not get ready: {0}")]
     Gone(Arc<Gone>),
@@ -249,7 +334,9 @@ impl ConnectCause {
             Self::Spawn(error) => {
                 matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM))
             }
-            Self::Gone(_) | Self::TimedOut { .. } => true,
+            Self::Gone(gone) => !matches!(gone.cause, GoneCause::Unreachable { passing: false, .. }),
+            Self::TimedOut { .. } => true,
+            Self::Status { status, .. } => matches!(status, 408 | 429) || *status >= 500,
             _ => false,
         }
     }
@@ -266,8 +353,31 @@ impl ConnectError {
             CallError::TimedOut { after, hint, .. } => ConnectCause::TimedOut { after, hint },
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => ConnectCause::Gone(gone),
             CallError::Protocol(what) => ConnectCause::Protocol(what),
+            CallError::Unauthorized { status, challenge, .. } => ConnectCause::Unauthorized { status, challenge },
+            CallError::Status { status, detail, .. } => ConnectCause::Status { status, detail },
             other => ConnectCause::Protocol(other.to_string()),
         }
+    }
+}
+
+fn login(status: u16) -> &'static str {
+    if status == 401 { "it wants a login" } else { "it does not allow this" }
+}
+
+/// What a server said, where it said anything.
+struct Said<'a>(&'a String);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0) }
+    }
+}
+
+struct After<'a>(&'a Option<Duration>);
+
+impl fmt::Display for After<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |wait| write!(f, "; it asks to be left alone for {}", Seconds(wait)))
     }
 }
 

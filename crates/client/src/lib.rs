@@ -1,6 +1,6 @@
 //! One MCP server: open a link to it, agree on a revision, call, cancel, close.
 //!
-//! [`connect`] starts a server under a guard and negotiates; the [`Connection`] it gives is a cheap handle on which
+//! [`connect`] starts a server under a guard, [`connect_http`] dials one, and both negotiate; the [`Connection`] it gives is a cheap handle on which
 //! any number of calls run at once. Each call ends in exactly one outcome, within its deadline, and a call whose
 //! future is dropped is withdrawn. Nothing on the way decodes what it only forwards.
 
@@ -25,7 +25,7 @@ mod trace;
 mod transport;
 
 pub use cache::{Authorization, Cache};
-pub use connect::{connect, connect_local};
+pub use connect::{Verdicts, connect, connect_http, connect_local};
 pub use connection::{Connection, ServerFacts};
 pub use counters::Counters;
 pub use engine::{Answer, ResultKind};
@@ -41,5 +41,5 @@ pub use options::{CallOptions, ConnectOptions, Inputs, Negotiation, Observer, Pr
 pub use services::{Elicitor, LogSink, NotSampled, Pending, RootsSource, Sampler, Services};
 pub use tap::{Direction, Tap};
 pub use trace::{ConnectTrace, Step, StepOutcome};
-pub use transport::ServerProcess;
 pub use transport::memory::{Incoming, LocalServer, Outbox, Panicked, ServerEnd, Workers, WorkersHealth};
+pub use transport::{ServerProcess, Transport};

@@ -52,6 +52,20 @@ pub struct Limits {
     pub task_poll: Duration,
     /// How long a handler of a server in this process may keep its thread from everything else.
     pub local_stall: Duration,
+    /// Requests under way over HTTP at once: each may take a connection of its own.
+    pub exchanges: usize,
+    /// How long resolving, dialling and agreeing on encryption may take.
+    pub dial: Duration,
+    /// How long a server may take to begin to answer a request for a stream.
+    pub headers: Duration,
+    /// How long a stream of 2024-11-05 may take to say where messages are to be posted.
+    pub endpoint: Duration,
+    /// How long to wait before a request that nobody took is made again, the first time.
+    pub send_again: Duration,
+    /// How long to wait before a stream is taken up again whose server does not say.
+    pub resume: Duration,
+    /// How long it is remembered that a server speaks an older form.
+    pub verdict: Duration,
     /// How long a server may leave its input unread while something waits to be written.
     pub write_stall: Duration,
     /// How long a server whose output has ended gets to tell its exit status.
@@ -93,6 +107,13 @@ impl Default for Limits {
             listen_again: Duration::from_millis(250),
             task_poll: Duration::from_secs(1),
             local_stall: Duration::from_millis(500),
+            exchanges: 256,
+            dial: Duration::from_secs(10),
+            headers: Duration::from_secs(15),
+            endpoint: Duration::from_secs(10),
+            send_again: Duration::from_millis(250),
+            resume: Duration::from_secs(1),
+            verdict: Duration::from_secs(3600),
             write_stall: Duration::from_secs(10),
             exit_wait: Duration::from_millis(500),
             drain: Duration::from_secs(1),
@@ -124,6 +145,11 @@ impl Limits {
             &mut self.ask,
             &mut self.listen_again,
             &mut self.task_poll,
+            &mut self.dial,
+            &mut self.headers,
+            &mut self.endpoint,
+            &mut self.send_again,
+            &mut self.resume,
             &mut self.write_stall,
             &mut self.exit_wait,
             &mut self.drain,

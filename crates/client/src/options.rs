@@ -7,6 +7,7 @@ use wharf_spec::Surroundings;
 use wharf_wire::{Progress, Raw};
 
 use crate::cache::{Authorization, Cache};
+use crate::connect::Verdicts;
 use crate::guard::GuardProgram;
 use crate::limits::Limits;
 use crate::services::Services;
@@ -63,6 +64,8 @@ pub struct ConnectOptions {
     pub cache: Option<Arc<Cache>>,
     /// With which authorization the server is spoken to, so that what is private stays apart.
     pub authorization: Authorization,
+    /// What servers spoke the last time, if that is to be shared with other connections.
+    pub verdicts: Option<Arc<Verdicts>>,
 }
 
 /// How to make one call.

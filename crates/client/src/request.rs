@@ -7,7 +7,7 @@ use wharf_wire::{Bounds, Era, Raw, Revision, members};
 
 use crate::connection::Connection;
 use crate::desk::Desk;
-use crate::engine::{Call, Effect, Request, Reserved, WhenDropped};
+use crate::engine::{Call, Effect, Request, Reserved, Subject, WhenDropped};
 use crate::error::CallError;
 use crate::options::CallOptions;
 
@@ -25,11 +25,24 @@ pub(crate) struct Outgoing<'a> {
     pub members: &'a [&'a [u8]],
     pub effect: Effect,
     pub when_dropped: WhenDropped,
+    /// The tool, prompt, resource or task the members name, where they name one.
+    pub name: Option<&'a str>,
+    /// Arguments that are repeated beside the message, by the names they have there.
+    pub mirrored: &'a [(String, String)],
 }
 
 impl<'a> Outgoing<'a> {
     pub fn new(method: &'a str, members: &'a [&'a [u8]], effect: Effect) -> Self {
-        Self { method, members, effect, when_dropped: WhenDropped::Withdraw }
+        Self { method, members, effect, when_dropped: WhenDropped::Withdraw, name: None, mirrored: &[] }
+    }
+
+    /// Names what the members name.
+    pub fn naming(self, name: &'a str) -> Self {
+        Self { name: Some(name), ..self }
+    }
+
+    fn subject(&self) -> Subject<'a> {
+        Subject { method: self.method, name: self.name, mirrored: self.mirrored }
     }
 }
 
@@ -151,12 +164,12 @@ impl Connection {
             parts.push(PARAMS_OPEN.as_bytes());
         } else {
             parts.push(b"\"}\n");
-            return engine.send(reserved, parts.as_slice());
+            return engine.send(reserved, outgoing.subject(), parts.as_slice());
         }
         members.iter().for_each(|part| parts.push(part));
         parts.push(more.as_bytes());
         parts.push(b"}}\n");
-        engine.send(reserved, parts.as_slice())
+        engine.send(reserved, outgoing.subject(), parts.as_slice())
     }
 }
 

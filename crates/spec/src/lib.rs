@@ -2,10 +2,12 @@
 
 #![warn(missing_docs)]
 
+mod http;
 mod secret;
 mod server;
 mod untrusted;
 
+pub use http::{HttpForm, HttpSpec, shown_url};
 pub use secret::Secret;
 pub use server::{EnvValue, StdioSpec, Surroundings};
 pub use untrusted::{Shown, Untrusted};

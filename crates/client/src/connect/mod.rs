@@ -3,23 +3,28 @@
 //! The probe always goes first and never after `initialize`: a server that speaks both eras settles on the one it
 //! sees first.
 
+mod remote;
+mod verdicts;
+
 use std::sync::Arc;
 
 use tokio::time::Instant;
 use wharf_spec::{StdioSpec, Untrusted};
-use wharf_wire::{DiscoverResult, Implementation, Revision, ServerCapabilities};
+use wharf_wire::{DiscoverResult, Era, Implementation, Revision, ServerCapabilities};
 
 use crate::bulletin::Bulletin;
 use crate::connection::{Connection, Inner, ServerFacts};
 use crate::desk::Desk;
-use crate::engine::{Answer, Call, Effect, Request, WhenDropped};
+use crate::engine::{Answer, Call, Effect, Request, Subject, WhenDropped};
 use crate::era::{self, Manners, Verdict};
 use crate::error::{CallError, ConnectCause, ConnectError, Gone, GoneCause};
+use crate::flow::Rereads;
+use crate::flow::mirror::Mirror;
 use crate::options::{ConnectOptions, Negotiation};
 use crate::request::constant_meta;
 use crate::trace::{StepOutcome, Tracer};
 use crate::transport::memory::{self, LocalServer};
-use crate::transport::{Open, Opening, Start, stdio};
+use crate::transport::{Mirroring, Open, Opening, Start, Transport, stdio};
 
 /// Starts a server and agrees with it on a revision.
 ///
@@ -37,6 +42,9 @@ pub async fn connect(spec: &StdioSpec, options: ConnectOptions) -> Result<Connec
         }
     }
 }
+
+pub use remote::connect_http;
+pub use verdicts::Verdicts;
 
 /// Connects to a server that lives in this process, and agrees with it on a revision.
 ///
@@ -91,21 +99,23 @@ impl Attempt {
     }
 
     async fn connect(mut self, server: &dyn Start) -> Result<Connection, ConnectError> {
-        let started = match self.start(server, "spawn").await {
-            Ok(started) => started,
-            Err(cause) => return self.give_up(cause),
-        };
+        match self.introduce(server).await {
+            Ok((started, introduction)) => Ok(self.settle(started, introduction)),
+            Err(cause) => self.give_up(cause),
+        }
+    }
+
+    /// Starts a server and hears what it says of itself.
+    async fn introduce(&mut self, server: &dyn Start) -> Result<(Started, Introduction), ConnectCause> {
+        let step = if server.is_remote() { "open" } else { "spawn" };
+        let started = self.start(server, step).await?;
         let (started, met) = self.meet(started, server).await;
         match met {
-            Ok(introduction) => {
-                let connection = self.settle(started, introduction);
-                connection.ask_for_logs();
-                Ok(connection)
-            }
+            Ok(introduction) => Ok((started, introduction)),
             Err(cause) => {
                 self.stderr = started.open.stderr_tail(STDERR_SHOWN);
                 started.open.close().await;
-                self.give_up(cause)
+                Err(cause)
             }
         }
     }
@@ -129,11 +139,7 @@ impl Attempt {
         let deadline = Instant::now() + limits.startup;
         match server.start(opening).await {
             Ok(open) => {
-                let detail = open.process.map_or_else(
-                    || "in this process".to_owned(),
-                    |process| format!("process {}, containment: {}", process.pid, process.containment),
-                );
-                self.tracer.step(step, StepOutcome::Fine, detail);
+                self.tracer.step(step, StepOutcome::Fine, &open.detail);
                 Ok(Started { open, manners, deadline })
             }
             Err(cause) => Err(self.failed(step, cause)),
@@ -148,7 +154,9 @@ impl Attempt {
     ) -> (Started, Result<Introduction, ConnectCause>) {
         let late = match self.options.negotiation {
             Negotiation::Handshake => None,
-            Negotiation::Automatic => match self.probe(&started).await {
+            // Before the stateless era there was nothing but the handshake.
+            Negotiation::Automatic if started.open.transport == Transport::HttpSse => None,
+            Negotiation::Automatic => match self.probe(&started, server.is_remote()).await {
                 Ok(Probed::Introduced(introduction)) => return (started, Ok(introduction)),
                 Ok(Probed::Handshake(late)) => late,
                 Ok(Probed::Died(gone)) if !server.can_restart() => return (started, Err(ConnectCause::Gone(gone))),
@@ -167,7 +175,7 @@ impl Attempt {
         (started, met)
     }
 
-    async fn probe(&mut self, started: &Started) -> Result<Probed, ConnectCause> {
+    async fn probe(&mut self, started: &Started, remote: bool) -> Result<Probed, ConnectCause> {
         let mut asked = Revision::LATEST_STATELESS;
         let mut again = false;
         loop {
@@ -175,13 +183,25 @@ impl Attempt {
                 Ok(call) => call,
                 Err(error) => return self.probe_failed(error),
             };
-            let patience = self.options.limits.probe.min(started.deadline.saturating_duration_since(Instant::now()));
+            let left = started.deadline.saturating_duration_since(Instant::now());
+            let patience = if remote { left } else { left.min(self.options.limits.probe) };
             let Ok(outcome) = tokio::time::timeout(patience, &mut call).await else {
+                if remote {
+                    let after = self.options.limits.startup;
+                    return Err(self.failed("probe", ConnectCause::TimedOut { after, hint: None }));
+                }
                 self.tracer.step("probe", StepOutcome::Detour, "no answer yet: trying the handshake as well");
                 return Ok(Probed::Handshake(Some(call)));
             };
-            if let Err(error @ (CallError::ServerGone(_) | CallError::OutcomeUnknown(_))) = outcome {
-                return self.probe_failed(error);
+            match outcome {
+                Err(error @ (CallError::ServerGone(_) | CallError::OutcomeUnknown(_))) if !remote => {
+                    return self.probe_failed(error);
+                }
+                // An outage, or the need to log in, says nothing about what a server speaks.
+                Err(error) if remote && !says_something(&error) => {
+                    return Err(self.failed("probe", ConnectError::cause_of(error)));
+                }
+                _ => {}
             }
             match era::judge_probe(outcome, asked, again, &self.options.limits.bounds) {
                 Verdict::Stateless(revision, found) => {
@@ -264,10 +284,22 @@ impl Attempt {
         let Started { open, manners, .. } = started;
         manners.settle(revision);
         let name = self.options.name;
-        let facts = ServerFacts { name, revision, capabilities, server_info, instructions, process: open.process };
-        let meta = constant_meta(revision, &manners.desk);
-        let (limits, authorization) = (self.options.limits, self.options.authorization);
-        Connection::new(Inner { open, facts, manners, meta, trace: self.tracer.finish(), limits, authorization })
+        let (transport, process) = (open.transport, open.process);
+        let facts = ServerFacts { name, revision, capabilities, server_info, instructions, transport, process };
+        let mirrors = revision.era() == Era::Stateless && open.mirroring != Mirroring::Unknown;
+        let connection = Connection::new(Inner {
+            meta: constant_meta(revision, &manners.desk),
+            mirror: mirrors.then(|| Mirror::new(open.mirroring)),
+            open,
+            facts,
+            manners,
+            trace: self.tracer.finish(),
+            limits: self.options.limits,
+            authorization: self.options.authorization,
+            rereads: Rereads::default(),
+        });
+        connection.ask_for_logs();
+        connection
     }
 
     fn failed(&mut self, step: &'static str, mut cause: ConnectCause) -> ConnectCause {
@@ -297,8 +329,17 @@ impl Started {
         let id = reserved.id();
         let head: [&[u8]; 5] =
             [b"{\"jsonrpc\":\"2.0\",\"id\":", id.text(), b",\"method\":\"", method.as_bytes(), b"\",\"params\":"];
-        self.open.engine.send(reserved, &[&head[..], &[params.as_bytes(), b"}\n"]].concat())
+        let subject = Subject { method, ..Subject::default() };
+        self.open.engine.send(reserved, subject, &[&head[..], &[params.as_bytes(), b"}\n"]].concat())
     }
+}
+
+/// Whether the outcome of a probe over the network says anything about what the server speaks.
+fn says_something(error: &CallError) -> bool {
+    let silent = error.gone().is_some()
+        || matches!(error, CallError::TimedOut { .. } | CallError::Unauthorized { .. })
+        || matches!(error, CallError::Status { status, .. } if matches!(status, 408 | 429) || *status >= 500);
+    !silent
 }
 
 /// The outcome of a call that is there.

@@ -54,8 +54,10 @@ impl Drop for Call {
             return;
         }
         let told = self.engine.table().remove(self.id);
-        if told == Some(WhenDropped::Withdraw) {
-            self.engine.post(&self.engine.dialect.cancellation(self.id, "no longer needed"));
+        match told {
+            Some(WhenDropped::Withdraw) => self.engine.withdraw(self.id, "no longer needed"),
+            Some(WhenDropped::Forget) => drop(self.engine.link.abandon(self.id)),
+            None => {}
         }
     }
 }

@@ -15,6 +15,27 @@ use crate::tap::Direction;
 
 /// How much of a puzzling line is worth showing.
 const EXCERPT: usize = 120;
+/// Results below this are copied out of the message they came in.
+const SMALL: usize = 4 << 10;
+
+/// Where a message came that answers, or comes ahead of the answer to, one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// As the one thing that was answered.
+    Body,
+    /// On a stream for this call alone (2026-07-28).
+    Own,
+    /// On a stream that may bring answers to other calls as well.
+    Shared,
+}
+
+/// What a message was to the call it came for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Its answer, good or bad.
+    Answer,
+    Other,
+}
 
 impl Engine {
     /// Takes one message, without its line end. Wakers of calls it ended are added to the list. An error means that
@@ -30,6 +51,85 @@ impl Engine {
             Err(broken) => self.broken(line, &broken, wakers),
         }
         Ok(())
+    }
+
+    /// Takes one message that came as, or among, the answers to one call's own request. Says whether that call now has
+    /// its outcome.
+    ///
+    /// Who asked is known by where it came: an error needs no id here, and an answer to another call is none of ours.
+    pub fn deliver_for(
+        &self,
+        call: u64,
+        message: &Bytes,
+        on: Channel,
+        wakers: &mut Vec<Waker>,
+    ) -> Result<Heard, Nonsense> {
+        if let Some(tap) = &self.tap {
+            tap.message(Direction::Received, SystemTime::now(), message);
+        }
+        let envelope = match scan(message) {
+            Ok(envelope) => envelope,
+            Err(ScanError { fault: Fault::Batch, .. }) if self.dialect.accepts_batches() => {
+                self.batch(message, wakers)?;
+                return Ok(if self.time_left(call).is_none() { Heard::Answer } else { Heard::Other });
+            }
+            Err(broken) => return Ok(self.broken_for(call, message, &broken, on, wakers)),
+        };
+        if envelope.method.is_some() {
+            if on == Channel::Body {
+                return Ok(self.wrong_for(call, "a message of the server's own instead of an answer", wakers));
+            }
+            return self.sort(message, &envelope, wakers).map(|()| Heard::Other);
+        }
+        let id = envelope.id(message);
+        match id.as_ref().and_then(|id| self.call_id(id)) {
+            Some(id) if id == call => {
+                self.answer(message, &envelope, &|bytes| self.kept(message, bytes), wakers);
+                Ok(Heard::Answer)
+            }
+            None if matches!(id, None | Some(Id::Null)) => Ok(self.nameless_for(call, message, &envelope, wakers)),
+            _ if on == Channel::Body => Ok(self.wrong_for(call, "an answer to another request", wakers)),
+            _ if on == Channel::Shared => {
+                self.answer(message, &envelope, &|bytes| self.kept(message, bytes), wakers);
+                Ok(Heard::Other)
+            }
+            _ => {
+                self.tally.count(Count::Unmatched);
+                Ok(Heard::Other)
+            }
+        }
+    }
+
+    /// A part of a message that is held in memory of its own: small ones are copied, so that they do not hold all of it.
+    fn kept(&self, message: &Bytes, part: &[u8]) -> Bytes {
+        if part.len() < SMALL { self.results.copy(part) } else { message.slice_ref(part) }
+    }
+
+    fn nameless_for(&self, call: u64, message: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) -> Heard {
+        match envelope.error {
+            Some(error) => {
+                self.fail(call, self.refusal(error.copy(message)), wakers);
+                Heard::Answer
+            }
+            None => self.wrong_for(call, "an answer without an id", wakers),
+        }
+    }
+
+    fn broken_for(&self, call: u64, message: &[u8], broken: &ScanError, on: Channel, wakers: &mut Vec<Waker>) -> Heard {
+        self.tally.warn(Count::Broken, "a message that cannot be read was thrown away");
+        if on != Channel::Body && (broken.has_method || broken.fault == Fault::NotAnObject) {
+            return Heard::Other;
+        }
+        let shown = Untrusted::from_bytes(&message[..message.len().min(4 * EXCERPT)]);
+        let what = format!("{}: {}", broken.fault, shown.shortened(EXCERPT));
+        self.fail(call, CallError::Protocol(what), wakers);
+        Heard::Answer
+    }
+
+    fn wrong_for(&self, call: u64, what: &str, wakers: &mut Vec<Waker>) -> Heard {
+        self.tally.warn(Count::Broken, "an answer that belongs to no request");
+        self.fail(call, CallError::Protocol(what.to_owned()), wakers);
+        Heard::Answer
     }
 
     /// Takes what is known of a message that was too large to keep.
@@ -50,7 +150,7 @@ impl Engine {
 
     fn sort(&self, line: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
         match (envelope.method, envelope.id) {
-            (None, Some(_)) => self.answer(line, envelope, wakers),
+            (None, Some(_)) => self.answer(line, envelope, &|bytes| self.results.copy(bytes), wakers),
             (None, None) => self.nameless(line, envelope),
             (Some(_), id) => {
                 let Some(method) = envelope.method(line) else {
@@ -67,13 +167,13 @@ impl Engine {
         Ok(())
     }
 
-    fn answer(&self, line: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) {
+    fn answer(&self, line: &[u8], envelope: &Envelope, keep: &dyn Fn(&[u8]) -> Bytes, wakers: &mut Vec<Waker>) {
         let Some(id) = envelope.id(line).and_then(|id| self.call_id(&id)) else {
             return self.unmatched(line, envelope);
         };
         let outcome = match (envelope.result, envelope.error) {
             (Some(result), None) => match self.dialect.result_kind(envelope.result_type(line).as_deref()) {
-                Some(kind) => Ok(Answer { result: result.copy_by(line, |bytes| self.results.copy(bytes)), kind }),
+                Some(kind) => Ok(Answer { result: result.copy_by(line, keep), kind }),
                 None => {
                     let found = envelope.result_type(line).unwrap_or_default();
                     let found = Untrusted::new(found);

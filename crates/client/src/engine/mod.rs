@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use wharf_wire::{Progress, Raw, TooComplex};
+use wharf_wire::{Progress, Raw, Revision, TooComplex};
 
 use crate::counters::{Count, Tally};
 use crate::error::{CallError, Gone, GoneCause, TimeLimit};
@@ -33,6 +33,7 @@ use crate::tap::{Direction, Tap};
 pub(crate) use call::Call;
 use errands::Errands;
 pub(crate) use errands::{Errand, Refusal};
+pub(crate) use inbound::{Channel, Heard};
 use pool::Pool;
 use table::{Expired, Table, Waiting};
 
@@ -59,14 +60,46 @@ pub enum ResultKind {
 
 /// The way to a server. A link is not a pair of streams: over HTTP each request has one of its own.
 pub(crate) trait Link: Send + Sync {
-    /// Takes one message, given in parts. Never waits. Says where in the link's output it stands.
-    fn submit(&self, parts: &[&[u8]]) -> Result<Ticket, NotTaken>;
+    /// Takes one message. Never waits. Says where in the link's output it stands.
+    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken>;
+
+    /// Nobody waits for this call any more. True where that is all the server needs to be told.
+    fn abandon(&self, id: u64) -> bool {
+        let _ = id;
+        false
+    }
 
     /// Whether any byte of the message may have left.
     fn may_have_left(&self, ticket: Ticket) -> bool;
 
     /// Makes the link's task look at the clock again.
     fn wake(&self);
+}
+
+/// One message on its way out, in parts that together end with a line end.
+#[derive(Clone, Copy)]
+pub(crate) struct Message<'a> {
+    pub parts: &'a [&'a [u8]],
+    /// What it asks for, where it is a request: a notification and a reply get no answer.
+    pub request: Option<Label<'a>>,
+}
+
+impl Message<'_> {
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.len()).sum()
+    }
+}
+
+/// What a request is about, for links on which that is said beside the message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Label<'a> {
+    pub id: u64,
+    pub effect: Effect,
+    pub method: &'a str,
+    /// The tool, the prompt, the resource or the task.
+    pub name: Option<&'a str>,
+    /// Arguments that are repeated beside the message, by the names they have there.
+    pub mirrored: &'a [(String, String)],
 }
 
 /// Where in a link's output a message begins.
@@ -98,6 +131,10 @@ pub(crate) trait Dialect: Send + Sync {
     fn result_kind(&self, result_type: Option<&str>) -> Option<ResultKind>;
     /// Whether several messages may come as one array.
     fn accepts_batches(&self) -> bool;
+    /// What was agreed on, once it was.
+    fn revision(&self) -> Option<Revision>;
+    /// The server has begun anew and knows nothing of what it was told before.
+    fn begun_anew(&self);
 }
 
 /// What a notification means for the calls in flight.
@@ -144,6 +181,21 @@ pub(crate) struct Request {
 pub(crate) enum Effect {
     Reads,
     MayWrite,
+}
+
+/// Whether a message may have reached the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    Perhaps,
+    Never,
+}
+
+/// What a request is about, as its caller says it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Subject<'a> {
+    pub method: &'a str,
+    pub name: Option<&'a str>,
+    pub mirrored: &'a [(String, String)],
 }
 
 /// What to tell the server when nobody waits any more.
@@ -219,18 +271,22 @@ impl Engine {
             detached: false,
         };
         let (id, earlier) = self.table().insert(waiting)?;
-        Ok(Reserved { call: Call::new(Arc::clone(self), id), digits: Digits::of(id), earlier })
+        let effect = request.effect;
+        Ok(Reserved { call: Call::new(Arc::clone(self), id), digits: Digits::of(id), earlier, effect })
     }
 
     /// Sends a reserved call's request, whole and with its line end, and gives what to wait on. Dropping that
     /// withdraws the call.
-    pub fn send(&self, reserved: Reserved, parts: &[&[u8]]) -> Result<Call, CallError> {
-        let Reserved { call, earlier, .. } = reserved;
-        let length: usize = parts.iter().map(|part| part.len()).sum();
+    pub fn send(&self, reserved: Reserved, subject: Subject<'_>, parts: &[&[u8]]) -> Result<Call, CallError> {
+        let Reserved { call, earlier, effect, .. } = reserved;
+        let Subject { method, name, mirrored } = subject;
+        let label = Label { id: call.id(), effect, method, name, mirrored };
+        let message = Message { parts, request: Some(label) };
+        let length = message.len();
         let taken = if length > self.limits.message {
             Err(CallError::Invalid(format!("the request has {length} bytes, the limit is {}", self.limits.message)))
         } else {
-            self.submit(parts).map_err(|refusal| match refusal {
+            self.submit(message).map_err(|refusal| match refusal {
                 NotTaken::Full => CallError::Busy,
                 NotTaken::Broken => self.lost_by(GoneCause::ClosedInput),
                 NotTaken::Closed => self.lost_by(GoneCause::Closed),
@@ -250,17 +306,18 @@ impl Engine {
         Ok(call)
     }
 
-    fn submit(&self, parts: &[&[u8]]) -> Result<Ticket, NotTaken> {
+    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
         if let Some(tap) = &self.tap {
-            let message = parts.concat();
-            tap.message(Direction::Sent, SystemTime::now(), message.trim_ascii_end());
+            let text = message.parts.concat();
+            tap.message(Direction::Sent, SystemTime::now(), text.trim_ascii_end());
         }
-        self.link.submit(parts)
+        self.link.submit(message)
     }
 
     /// Sends a message that gets no answer: a notification, a reply, a cancellation.
     pub fn post(&self, message: &str) {
-        if self.submit(&[message.as_bytes(), b"\n"]) == Err(NotTaken::Full) {
+        let message = Message { parts: &[message.as_bytes(), b"\n"], request: None };
+        if self.submit(message) == Err(NotTaken::Full) {
             self.tally.warn(Count::Unsent, "no room to send a notification or a reply");
         }
     }
@@ -280,7 +337,9 @@ impl Engine {
                     TimeLimit::Idle => "timed out",
                     TimeLimit::Total => "timed out in spite of progress",
                 };
-                self.post(&self.dialect.cancellation(id, reason));
+                self.withdraw(id, reason);
+            } else {
+                self.link.abandon(id);
             }
         }
     }
@@ -289,7 +348,14 @@ impl Engine {
     pub fn withdraw_all(&self) {
         let ids = self.table().withdrawable();
         for id in ids {
-            self.post(&self.dialect.cancellation(id, "the connection is closing"));
+            self.withdraw(id, "the connection is closing");
+        }
+    }
+
+    /// Lets the server know, in whichever way the link has, that nobody waits for a call any more.
+    fn withdraw(&self, id: u64, reason: &str) {
+        if !self.link.abandon(id) {
+            self.post(&self.dialect.cancellation(id, reason));
         }
     }
 
@@ -300,6 +366,37 @@ impl Engine {
         wakers.into_iter().for_each(Waker::wake);
         self.errands.abort_all();
         self.lost.notify_waiters();
+    }
+
+    /// Ends every call because whatever would have brought the answers is gone. The connection itself goes on.
+    pub fn lose_calls(&self, gone: Gone) {
+        let mut wakers = Vec::new();
+        self.table().lose_all(&Arc::new(gone), |ticket| self.link.may_have_left(ticket), &mut wakers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ends one call whose answer will not come.
+    pub fn lose_call(&self, id: u64, gone: Gone, left: Left) {
+        let mut wakers = Vec::new();
+        self.table().lose(id, &Arc::new(gone), left, &mut wakers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ends one call with an error.
+    pub fn fail_call(&self, id: u64, error: CallError) {
+        let mut wakers = Vec::new();
+        self.fail(id, error, &mut wakers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// How long a call may still wait; nothing once it does not.
+    pub fn time_left(&self, id: u64) -> Option<Duration> {
+        self.table().time_left(id, Instant::now())
+    }
+
+    /// Whether the server is gone for good.
+    pub fn is_lost(&self) -> bool {
+        self.table().closed_error().is_some()
     }
 
     /// Resolves when the server is gone, to what a call would end with.
@@ -353,6 +450,7 @@ pub(crate) struct Reserved {
     digits: Digits,
     /// Its deadline comes before what the link's task has set its clock to.
     earlier: bool,
+    effect: Effect,
 }
 
 impl Reserved {

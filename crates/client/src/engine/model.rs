@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tokio::time::Instant;
 use wharf_wire::Revision;
 
-use super::{Answer, Call, Effect, Engine, Link, NotTaken, Request, Ticket, WhenDropped};
+use super::{Answer, Call, Effect, Engine, Link, Message, NotTaken, Request, Subject, Ticket, WhenDropped};
 use crate::bulletin::Bulletin;
 use crate::desk::Desk;
 use crate::era::Manners;
@@ -24,9 +24,9 @@ use crate::services::Services;
 struct Kept(Mutex<Vec<String>>);
 
 impl Link for Kept {
-    fn submit(&self, parts: &[&[u8]]) -> Result<Ticket, NotTaken> {
+    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
         let mut lines = self.0.lock().unwrap();
-        lines.push(String::from_utf8(parts.concat()).unwrap());
+        lines.push(String::from_utf8(message.parts.concat()).unwrap());
         Ok(Ticket(lines.len() as u64 - 1))
     }
 
@@ -184,7 +184,7 @@ impl World {
         assert!(!self.lost, "taken after the server was lost");
         let id = reserved.id();
         let ticket = self.link.0.lock().unwrap().len() as u64;
-        let call = self.engine.send(reserved, &[b"request ", id.text()]).unwrap();
+        let call = self.engine.send(reserved, Subject::default(), &[b"request ", id.text()]).unwrap();
         let id: u64 = std::str::from_utf8(id.text()).unwrap().parse().unwrap();
         let made = Made { call: Box::pin(call), may_write, ticket, expected: None };
         assert!(self.calls.insert(id, made).is_none(), "an id was used again");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Answer, Effect, Ticket, WhenDropped};
+use super::{Answer, Effect, Left, Ticket, WhenDropped};
 use crate::error::{CallError, Gone, TimeLimit};
 use crate::options::ProgressSink;
 
@@ -243,17 +243,41 @@ impl Table {
     /// Ends every call and refuses new ones. A call that may have left and may have changed something has an unknown
     /// outcome; any other can be made again.
     pub fn close(&mut self, gone: Arc<Gone>, may_have_left: impl Fn(Ticket) -> bool, wakers: &mut Vec<Waker>) {
-        for slot in &mut self.slots {
+        self.lose_all(&gone, may_have_left, wakers);
+        self.closed.get_or_insert(gone);
+    }
+
+    /// Ends every call, and goes on taking new ones.
+    pub fn lose_all(&mut self, gone: &Arc<Gone>, may_have_left: impl Fn(Ticket) -> bool, wakers: &mut Vec<Waker>) {
+        let mut unattended = Vec::new();
+        for (index, slot) in self.slots.iter_mut().enumerate() {
             let State::Waiting(waiting) = &mut slot.state else { continue };
             let left = waiting.ticket.is_none_or(&may_have_left);
-            let error = match waiting.effect {
-                Effect::MayWrite if left => CallError::OutcomeUnknown(Arc::clone(&gone)),
-                _ => CallError::ServerGone(Arc::clone(&gone)),
-            };
+            let error = lost(waiting.effect, if left { Left::Perhaps } else { Left::Never }, gone);
             wakers.extend(waiting.waker.take());
+            if waiting.detached {
+                unattended.push(id_of(slot.generation, index as u32));
+            }
             slot.state = State::Done(Err(error));
         }
-        self.closed.get_or_insert(gone);
+        for id in unattended {
+            self.release(id);
+        }
+    }
+
+    /// Ends one call that waits.
+    pub fn lose(&mut self, id: u64, gone: &Arc<Gone>, left: Left, wakers: &mut Vec<Waker>) {
+        let Some(State::Waiting(waiting)) = self.find(id) else { return };
+        let error = lost(waiting.effect, left, gone);
+        self.finish(id, Err(error), wakers);
+    }
+
+    /// How long a call may still wait.
+    pub fn time_left(&mut self, id: u64, now: Instant) -> Option<Duration> {
+        match self.find(id) {
+            Some(State::Waiting(waiting)) => Some(waiting.soft.saturating_duration_since(now)),
+            _ => None,
+        }
     }
 
     /// What a call made now would end with, once the connection is closed.
@@ -276,6 +300,13 @@ impl Table {
         slot.generation = (slot.generation + 1) & GENERATIONS;
         self.free.push(index);
         Some(state)
+    }
+}
+
+fn lost(effect: Effect, left: Left, gone: &Arc<Gone>) -> CallError {
+    match (effect, left) {
+        (Effect::MayWrite, Left::Perhaps) => CallError::OutcomeUnknown(Arc::clone(gone)),
+        _ => CallError::ServerGone(Arc::clone(gone)),
     }
 }
 

@@ -125,6 +125,14 @@ impl Dialect for Manners {
     fn accepts_batches(&self) -> bool {
         self.revision.get().is_some_and(|revision| revision.allows_batches())
     }
+
+    fn revision(&self) -> Option<Revision> {
+        self.revision.get().copied()
+    }
+
+    fn begun_anew(&self) {
+        self.bulletin.begin_anew();
+    }
 }
 
 /// What a server that knows no common revision says it speaks.

@@ -64,8 +64,8 @@ fn judge_refusal(error: RpcError, asked: Revision, again: bool) -> Verdict {
                 None => Verdict::Hopeless(ConnectCause::NoCommonRevision(named)),
             }
         }
-        // A server that knows this code is of the stateless era; on a correct probe it cannot occur, so it is said aloud.
-        code::MISSING_CAPABILITY => Verdict::Hopeless(ConnectCause::Refused(error)),
+        // A server that knows these codes is of the stateless era; on a correct probe they cannot occur, so it is said aloud.
+        code::MISSING_CAPABILITY | code::HEADER_MISMATCH => Verdict::Hopeless(ConnectCause::Refused(error)),
         other => Verdict::Handshake(format!("answered with error {other}: {}", message.shortened(120))),
     }
 }
@@ -115,6 +115,7 @@ mod tests {
             (refused(-32022, Some(r#"{"supported":["2031-01-01","2025-11-25"]}"#)), "handshake"),
             (refused(-32022, None), "handshake"),
             (refused(-32021, None), "hopeless"),
+            (refused(-32020, None), "hopeless"),
             (refused(-32601, None), "handshake"),
             (refused(-32602, None), "handshake"),
             (refused(-32600, None), "handshake"),

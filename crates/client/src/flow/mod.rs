@@ -1,6 +1,8 @@
 //! Loops over single requests that never see a pipe.
 
+pub(crate) mod mirror;
 mod paginate;
+mod reread;
 mod rounds;
 mod settle;
 mod skills;
@@ -9,7 +11,8 @@ mod tasks;
 
 pub(crate) use paginate::{ListKind, list};
 pub use paginate::{Listing, Withheld};
-pub(crate) use settle::settle;
+pub(crate) use reread::Rereads;
+pub(crate) use settle::{WhenTask, settle};
 pub use skills::{LoadedSkill, Mismatch, SkillContent, SkillError, skill_labels};
 pub use subscribe::{Event, Subscription};
 pub use tasks::{Started, TaskHandle, TaskOptions, TaskSink};

@@ -7,7 +7,7 @@ use wharf_wire::code;
 
 use super::{rounds, tasks};
 use crate::connection::Connection;
-use crate::engine::{Answer, ResultKind};
+use crate::engine::{Answer, Effect, ResultKind};
 use crate::error::{CallError, TimeLimit};
 use crate::options::{CallOptions, Inputs};
 use crate::request::Outgoing;
@@ -24,7 +24,7 @@ const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// What to do when a server makes a task of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum WhenTask {
+pub(crate) enum WhenTask {
     Follow,
     HandOver,
 }
@@ -48,13 +48,31 @@ pub(super) async fn settle_until(
     when_task: WhenTask,
 ) -> Result<Settled, CallError> {
     let asked = Stopwatch::start(connection);
-    let outcome = connection.send(call, "", &options)?.await;
+    let mut outcome = connection.send(call, "", &options)?.await;
+    if call.effect == Effect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
+        outcome = reread(connection, call, &options, outcome).await;
+    }
     if options.inputs == Inputs::Forward || is_final(&outcome) {
         return outcome.map(|answer| Settled { answer, rounds: 0 });
     }
     let budget = Budget { limit: options.total(connection.limits()), spent: asked.elapsed() };
     // Rare, and large: nearly every call is over by now.
     Box::pin(Unsettled { connection, call, options, when_task, budget }.go_on(outcome)).await
+}
+
+/// Asks once more for what can be read again and was lost on the way, if the server itself is not.
+async fn reread(
+    connection: &Connection,
+    call: Outgoing<'_>,
+    options: &CallOptions,
+    lost: Result<Answer, CallError>,
+) -> Result<Answer, CallError> {
+    let inner = connection.inner();
+    if inner.open.engine.is_lost() || !inner.rereads.spend() {
+        return lost;
+    }
+    tokio::time::sleep(inner.limits.send_again).await;
+    connection.send(call, "", options)?.await
 }
 
 /// A call whose first answer was not the last word.

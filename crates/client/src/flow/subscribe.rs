@@ -57,6 +57,8 @@ pub struct Subscription {
     opened: Instant,
     /// Openings in a row that failed or did not last.
     failures: u32,
+    /// The server has to be told anew what is watched (before 2026-07-28).
+    anew: bool,
 }
 
 impl Connection {
@@ -77,6 +79,7 @@ impl Connection {
             open_at: None,
             opened: Instant::now(),
             failures: 0,
+            anew: false,
         };
         subscription.open().await?;
         Ok(subscription)
@@ -110,6 +113,10 @@ impl Subscription {
             self.collect();
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
+            }
+            if self.anew {
+                self.open_each_anew().await?;
+                continue;
             }
             if self.connection.is_stateless() && (self.listen.is_none() || self.unacknowledged.is_some()) {
                 self.reopen().await?;
@@ -148,7 +155,7 @@ impl Subscription {
             }
             Err(error) => {
                 self.failures += 1;
-                let hopeless = error.gone().is_some() || is_refusal(&error) || self.failures >= MOST_FAILURES;
+                let hopeless = self.is_over(&error) || self.failures >= MOST_FAILURES;
                 if hopeless { Err(error) } else { Ok(()) }
             }
         }
@@ -236,18 +243,36 @@ impl Subscription {
         // What came before the end still counts.
         self.collect();
         match ended {
-            Err(error) if error.gone().is_some() || is_refusal(&error) => Err(error),
+            Err(error) if self.is_over(&error) => Err(error),
             _ => Ok(()),
         }
     }
 
+    /// Whether there is nothing more to hope for: the server is gone for good, or does not want to be watched.
+    fn is_over(&self, error: &CallError) -> bool {
+        self.connection.inner().open.engine.is_lost() || is_refusal(error)
+    }
+
+    /// Subscribes once more with a server that has begun anew.
+    async fn open_each_anew(&mut self) -> Result<(), CallError> {
+        match self.open_each().await {
+            Ok(()) => self.ready.push_back(Event::Resumed),
+            Err(error) if self.is_over(&error) => return Err(error),
+            // It went once more; when it is back, so is the need to tell it.
+            Err(_) => {}
+        }
+        self.anew = false;
+        Ok(())
+    }
+
     fn collect(&mut self) {
-        let News { tools, prompts, resources, uris, tasks, .. } = {
+        let News { tools, prompts, resources, uris, tasks, anew, .. } = {
             // Under one lock: news that comes meanwhile must find whose stream it is.
             let mut news = self.inbox.news();
             let (listen, acknowledged) = (news.listen, news.acknowledged.clone());
             std::mem::replace(&mut *news, News { listen, acknowledged, ..News::default() })
         };
+        self.anew |= anew && !self.connection.is_stateless();
         let lists = [(tools, Event::Tools), (prompts, Event::Prompts), (resources, Event::Resources)];
         self.ready.extend(lists.into_iter().filter(|(changed, _)| *changed).map(|(_, event)| event));
         self.ready.extend(uris.into_iter().map(Event::Resource));
@@ -276,7 +301,11 @@ impl Drop for Subscription {
 /// Whether asking again would be refused again. The Python SDK 2.3 ends a stream with an error of no portable meaning.
 fn is_refusal(error: &CallError) -> bool {
     let known = [code::METHOD_NOT_FOUND, code::INVALID_PARAMS, code::INVALID_REQUEST, code::MISSING_CAPABILITY];
-    matches!(error, CallError::Refused(error) if known.contains(&error.code))
+    match error {
+        CallError::Refused(error) => known.contains(&error.code),
+        CallError::Status { .. } | CallError::Unauthorized { .. } => true,
+        _ => false,
+    }
 }
 
 /// Resolves when the watch ends; in the handshake era when the server does.

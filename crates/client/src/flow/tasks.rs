@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use wharf_spec::Untrusted;
 use wharf_wire::{Interest, Raw, Task, TaskStatus, ToolResult, View, code};
 
-use super::rounds;
-use super::settle::{WhenTask, settle_until};
+use super::settle::WhenTask;
 use super::subscribe::{Event, Subscription};
+use super::{mirror, rounds};
 use crate::connection::Connection;
 use crate::engine::{Answer, Effect, ResultKind, WhenDropped};
 use crate::error::{CallError, TimeLimit};
@@ -56,11 +56,8 @@ impl Connection {
     /// Calls a tool, as a task where server and revision allow.
     pub async fn start_task(&self, tool: &str, arguments: &Raw, options: TaskOptions) -> Result<Started, CallError> {
         self.gate("tools/call")?;
-        let name = tool_name(tool, arguments)?;
-        let body = tool_members(&name, arguments);
-        let outgoing = Outgoing::new("tools/call", &body, Effect::MayWrite);
         if self.is_stateless() {
-            let answer = settle_until(self, outgoing, options.call, WhenTask::HandOver).await?.answer;
+            let answer = mirror::call(self, tool, arguments, options.call, WhenTask::HandOver).await?.answer;
             return match answer.kind {
                 ResultKind::Task => Ok(Started::Task(Box::new(TaskHandle::of(self, answer.result)?))),
                 _ => Ok(Started::Finished(Box::new(self.view(answer)?))),
@@ -68,7 +65,10 @@ impl Connection {
         }
         self.gate("tasks/get")?;
         let ttl = options.ttl.map(|ttl| format!("\"ttl\":{}", ttl.as_millis())).unwrap_or_default();
+        let name = tool_name(tool, arguments)?;
+        let body = tool_members(&name, arguments);
         // Withdrawn is a task by its own method only, and until there is an answer it has no name.
+        let outgoing = Outgoing::new("tools/call", &body, Effect::MayWrite);
         let outgoing = Outgoing { when_dropped: WhenDropped::Forget, ..outgoing };
         let answer = self.send(outgoing, &format!(",\"task\":{{{ttl}}}"), &options.call)?.await?;
         match TaskHandle::of(self, answer.result.clone()) {
@@ -288,7 +288,7 @@ impl TaskHandle {
     async fn result(&self) -> Result<Answer, CallError> {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
-        let outgoing = Outgoing::new("tasks/result", &members, Effect::Reads);
+        let outgoing = Outgoing::new("tasks/result", &members, Effect::Reads).naming(&self.id);
         self.connection.send_endless(outgoing, |_| {})?.await
     }
 
@@ -297,7 +297,7 @@ impl TaskHandle {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
         let effect = if method == "tasks/get" { Effect::Reads } else { Effect::MayWrite };
-        let outgoing = Outgoing::new(method, &members, effect);
+        let outgoing = Outgoing::new(method, &members, effect).naming(&self.id);
         let outcome = self.connection.send(outgoing, more, &CallOptions::default())?.await;
         outcome.map_err(|error| match error {
             CallError::Refused(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
@@ -311,7 +311,7 @@ impl TaskHandle {
     fn ask_to_cancel(&self) {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
-        let outgoing = Outgoing::new("tasks/cancel", &members, Effect::MayWrite);
+        let outgoing = Outgoing::new("tasks/cancel", &members, Effect::MayWrite).naming(&self.id);
         if let Ok(call) = self.connection.send(outgoing, "", &CallOptions::default()) {
             call.detach();
         }

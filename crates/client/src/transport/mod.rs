@@ -1,9 +1,12 @@
 //! The ways to reach a server. What is above them sees an engine, and something to close.
 
+pub(crate) mod http;
 pub(crate) mod memory;
 pub(crate) mod stdio;
 
 use std::sync::Arc;
+
+use tokio::sync::Notify;
 
 use crate::engine::{Dialect, Engine};
 use crate::error::ConnectCause;
@@ -15,8 +18,38 @@ use crate::tap::Tap;
 /// An open link to a server, held together. Dropping it ends the server without waiting.
 pub(crate) struct Open {
     pub engine: Arc<Engine>,
+    pub transport: Transport,
     pub process: Option<ServerProcess>,
+    /// What to do with arguments a tool wants repeated beside the message.
+    pub mirroring: Mirroring,
+    /// What was opened, in words.
+    pub detail: String,
     hold: Box<dyn Hold>,
+}
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Transport {
+    /// Through the standard streams of a process of its own.
+    Stdio,
+    /// In this process.
+    Memory,
+    /// Streamable HTTP.
+    StreamableHttp,
+    /// HTTP+SSE (2024-11-05).
+    HttpSse,
+}
+
+/// What becomes of `x-mcp-header` (2026-07-28, basic/transports).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mirroring {
+    /// It means nothing on this transport.
+    Unknown,
+    /// The arguments are repeated in headers.
+    Repeat,
+    /// They must not be, so that tools which need it are withheld.
+    Withhold,
 }
 
 /// The process of a server that has one of its own.
@@ -62,8 +95,9 @@ pub(crate) trait Hold: Send + Sync {
 }
 
 impl Open {
-    pub fn new(engine: Arc<Engine>, process: Option<ServerProcess>, hold: impl Hold + 'static) -> Self {
-        Self { engine, process, hold: Box::new(hold) }
+    pub fn new(engine: Arc<Engine>, transport: Transport, hold: impl Hold + 'static) -> Self {
+        let (mirroring, detail) = (Mirroring::Unknown, String::new());
+        Self { engine, transport, process: None, mirroring, detail, hold: Box::new(hold) }
     }
 
     pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
@@ -87,4 +121,24 @@ pub(crate) trait Start: Send + Sync {
 
     /// Whether a second start gives a second server.
     fn can_restart(&self) -> bool;
+
+    /// Whether it is somebody else's: then silence is an outage, and says nothing about what it speaks.
+    fn is_remote(&self) -> bool {
+        false
+    }
+}
+
+/// Ends calls whose time is up, for ever; looks at the clock again when told to.
+pub(crate) async fn keep_time(engine: &Engine, look: &Notify) {
+    loop {
+        let due = engine.next_due();
+        tokio::select! {
+            () = look.notified() => {}
+            () = tokio::time::sleep_until(due) => {
+                let mut wakers = Vec::new();
+                engine.expire(tokio::time::Instant::now(), &mut wakers);
+                wakers.into_iter().for_each(std::task::Waker::wake);
+            }
+        }
+    }
 }

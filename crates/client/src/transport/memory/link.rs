@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
 use super::workers::depth;
-use crate::engine::{Link, NotTaken, Ticket};
+use crate::engine::{Link, Message, NotTaken, Ticket};
 
 /// How deep calls may lie within each other: a tool that calls the host that calls the tool.
 pub(crate) const MOST_DEPTH: usize = 8;
@@ -111,14 +111,14 @@ impl Queue {
 }
 
 impl Link for MemoryLink {
-    fn submit(&self, parts: &[&[u8]]) -> Result<Ticket, NotTaken> {
+    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
         let depth = depth();
         if depth >= MOST_DEPTH {
             return Err(NotTaken::TooDeep(depth));
         }
-        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let length = message.len();
         let mut text = BytesMut::with_capacity(length);
-        parts.iter().for_each(|part| text.extend_from_slice(part));
+        message.parts.iter().for_each(|part| text.extend_from_slice(part));
         if text.ends_with(b"\n") {
             text.truncate(text.len() - 1);
         }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::{Hold, Open, Opening, Start};
+use super::{Hold, Open, Opening, Start, Transport};
 use crate::engine::Engine;
 use crate::error::{ConnectCause, Gone, GoneCause};
 use crate::limits::Limits;
@@ -116,7 +116,9 @@ fn open(server: Box<dyn LocalServer>, opening: &Opening) -> Open {
     let (done, ended) = watch::channel(false);
     let serving = server.serve(end, workers.clone());
     let task = tokio::spawn(run(serving, engine.clone(), link.clone(), workers.clone(), done));
-    Open::new(engine, None, Local { link, workers, task: task.abort_handle(), ended })
+    let mut open = Open::new(engine, Transport::Memory, Local { link, workers, task: task.abort_handle(), ended });
+    open.detail = "in this process".to_owned();
+    open
 }
 
 /// Serves, keeps the clock, and ends every call when the server is done.

@@ -13,7 +13,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
-use crate::engine::{Link, NotTaken, Ticket};
+use crate::engine::{Link, Message, NotTaken, Ticket};
 use crate::guard::{Exit, watched};
 
 /// Messages up to this size are copied together before they are written: cheaper than naming each part to the kernel.
@@ -140,8 +140,8 @@ impl StdioLink {
 }
 
 impl Link for StdioLink {
-    fn submit(&self, parts: &[&[u8]]) -> Result<Ticket, NotTaken> {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
+    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
+        let (parts, length) = (message.parts, message.len());
         let (ticket, waker) = {
             let mut out = self.out();
             match out.state {

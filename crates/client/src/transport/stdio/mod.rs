@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use super::{Hold, Open, Opening, ServerProcess, Start};
+use super::{Hold, Open, Opening, ServerProcess, Start, Transport};
 use crate::error::ConnectCause;
 use crate::guard::{LaunchError, launch};
 use crate::services::Pending;
@@ -66,7 +66,11 @@ async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCaus
         driver.run(stderr_reader, lines).await;
         let _ = done.send(true);
     });
-    Ok(Open::new(engine, Some(facts), Streams { link, stderr: ring, driver: task.abort_handle(), ended }))
+    let streams = Streams { link, stderr: ring, driver: task.abort_handle(), ended };
+    let mut open = Open::new(engine, Transport::Stdio, streams);
+    open.process = Some(facts);
+    open.detail = format!("process {}, containment: {}", facts.pid, facts.containment);
+    Ok(open)
 }
 
 fn is_about_the_file(error: &io::Error) -> bool {

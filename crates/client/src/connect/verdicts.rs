@@ -1,0 +1,86 @@
+//! What servers spoke the last time, so that the next connection does not have to find out.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use url::{Origin, Url};
+
+/// Servers remembered at once.
+const MOST: usize = 1024;
+
+/// What a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Stateless,
+    Handshake,
+    Sse,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stateless => "spoke Streamable HTTP without a handshake",
+            Self::Handshake => "spoke Streamable HTTP with a handshake",
+            Self::Sse => "spoke HTTP+SSE",
+        })
+    }
+}
+
+/// What servers turned out to speak over HTTP, by origin. To be shared by connections of one program.
+///
+/// What is old is forgotten: a server that has learned the newer form still answers the older one, and would never be
+/// asked again.
+#[derive(Default)]
+pub struct Verdicts(Mutex<HashMap<(Origin, String), Noted>>);
+
+#[derive(Clone, Copy)]
+struct Noted {
+    verdict: Verdict,
+    at: Instant,
+}
+
+impl Verdicts {
+    pub(crate) fn find(&self, url: &Url, kept: Duration) -> Option<Verdict> {
+        let noted = self.noted().get(&key(url)).copied()?;
+        (noted.at.elapsed() < kept).then_some(noted.verdict)
+    }
+
+    pub(crate) fn note(&self, url: &Url, verdict: Verdict) {
+        let mut noted = self.noted();
+        if noted.len() >= MOST {
+            noted.clear();
+        }
+        noted.insert(key(url), Noted { verdict, at: Instant::now() });
+    }
+
+    fn noted(&self) -> MutexGuard<'_, HashMap<(Origin, String), Noted>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One origin may serve both forms at different paths, as most servers that have both do.
+fn key(url: &Url) -> (Origin, String) {
+    (url.origin(), url.path().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_verdict_is_forgotten_in_time_and_never_taken_for_anothers() {
+        let verdicts = Verdicts::default();
+        let url = |text: &str| Url::parse(text).unwrap();
+        let kept = Duration::from_secs(60);
+        verdicts.note(&url("http://a.test/mcp"), Verdict::Handshake);
+        assert_eq!(verdicts.find(&url("http://a.test/mcp?x=1"), kept), Some(Verdict::Handshake));
+        for other in ["http://a.test/sse", "https://a.test/mcp", "http://a.test:81/mcp", "http://b.test/mcp"] {
+            assert_eq!(verdicts.find(&url(other), kept), None, "{other}");
+        }
+        tokio::time::advance(kept).await;
+        assert_eq!(verdicts.find(&url("http://a.test/mcp"), kept), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! How often what was lost on the way may be asked for again, so that a server in trouble is not asked twice as much.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::time::Instant;
+
+/// What is saved up at most, and what comes in each second.
+const MOST: f64 = 20.0;
+const PER_SECOND: f64 = 10.0;
+
+/// The one budget of a connection for asking again.
+pub(crate) struct Rereads(Mutex<Saved>);
+
+struct Saved {
+    left: f64,
+    at: Instant,
+}
+
+impl Default for Rereads {
+    fn default() -> Self {
+        Self(Mutex::new(Saved { left: MOST, at: Instant::now() }))
+    }
+}
+
+impl Rereads {
+    /// Takes one, if there is one.
+    pub fn spend(&self) -> bool {
+        let mut saved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        saved.left = (saved.left + (now - saved.at).as_secs_f64() * PER_SECOND).min(MOST);
+        saved.at = now;
+        let enough = saved.left >= 1.0;
+        if enough {
+            saved.left -= 1.0;
+        }
+        enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_budget_runs_out_and_fills_again() {
+        let budget = Rereads::default();
+        assert_eq!((0..100).filter(|_| budget.spend()).count(), 20);
+        tokio::time::advance(Duration::from_millis(300)).await;
+        assert_eq!((0..100).filter(|_| budget.spend()).count(), 3);
+    }
+}

@@ -1,0 +1,194 @@
+//! The link to a server over HTTP: each message is a request of its own, and each request a task of its own.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use bytes::{Bytes, BytesMut};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, Semaphore};
+use url::Url;
+use wharf_net::Net;
+use wharf_wire::{Era, Revision};
+
+use super::exchange::Exchange;
+use super::order::{Headers, Order};
+use super::session::Session;
+use super::tasks::Tasks;
+use super::{Form, Remote};
+use crate::engine::{Dialect, Engine, Label, Link, Message, NotTaken, Ticket};
+use crate::era::{DISCOVER, INITIALIZE, INITIALIZED};
+use crate::limits::Limits;
+use crate::transport::{Opening, keep_time};
+
+pub(super) struct HttpLink {
+    me: Weak<HttpLink>,
+    pub net: Net,
+    /// Where the server is, as its owner says.
+    pub home: Url,
+    pub form: Form,
+    pub headers: Headers,
+    pub limits: Limits,
+    pub dialect: Arc<dyn Dialect>,
+    pub session: Session,
+    pub tasks: Tasks,
+    engine: OnceLock<Weak<Engine>>,
+    /// Requests that may be under way at once, as each may take a connection of its own.
+    pub room: Semaphore,
+    /// Bytes of messages that have not been answered yet.
+    queued: AtomicUsize,
+    refusing: AtomicBool,
+    look: Notify,
+}
+
+impl HttpLink {
+    pub fn new(remote: Remote, opening: &Opening) -> Arc<Self> {
+        let Remote { spec, headers, net, form } = remote;
+        let limits = opening.limits.clone();
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            net,
+            home: spec.url,
+            form,
+            headers,
+            dialect: opening.dialect.clone(),
+            session: Session::default(),
+            tasks: Tasks::new(Handle::current()),
+            engine: OnceLock::new(),
+            room: Semaphore::new(limits.exchanges),
+            queued: AtomicUsize::new(0),
+            refusing: AtomicBool::new(false),
+            look: Notify::new(),
+            limits,
+        })
+    }
+
+    pub fn attach(&self, engine: &Arc<Engine>) {
+        let _ = self.engine.set(Arc::downgrade(engine));
+    }
+
+    pub fn runtime(&self) -> &Handle {
+        self.tasks.runtime()
+    }
+
+    /// The engine, unless the connection is gone.
+    pub fn engine(&self) -> Option<Arc<Engine>> {
+        self.engine.get().and_then(Weak::upgrade)
+    }
+
+    /// Ends calls whose time is up, as long as the link is there.
+    pub fn keep_time(&self, engine: &Arc<Engine>) {
+        let Some(link) = self.me.upgrade() else { return };
+        let engine = engine.clone();
+        self.tasks.upkeep(async move { keep_time(&engine, &link.look).await });
+    }
+
+    /// Takes nothing more.
+    pub fn refuse(&self) {
+        self.refusing.store(true, Ordering::Release);
+    }
+
+    /// Says what is left to be said, leaves the session, and ends everything that is under way.
+    pub async fn leave(&self) {
+        self.tasks.abort_all_but_words();
+        // Withdrawals are on their way; a server that does not take them is not waited for.
+        let _ = tokio::time::timeout(self.limits.stop_grace, async {
+            self.tasks.idle().await;
+            self.part().await;
+        })
+        .await;
+        self.tasks.abort_all();
+        self.tasks.idle().await;
+    }
+
+    /// The revision a request is sent under, and so the era.
+    pub fn era_of(&self, method: &str) -> (Era, Option<Revision>) {
+        match self.dialect.revision() {
+            Some(revision) => (revision.era(), Some(revision)),
+            None if method == DISCOVER => (Era::Stateless, Some(Revision::LATEST_STATELESS)),
+            None => (Era::Handshake, None),
+        }
+    }
+
+    fn is_stateless(&self) -> bool {
+        self.dialect.revision().is_none_or(|revision| revision.era() == Era::Stateless)
+    }
+
+    fn ask(&self, label: Label<'_>, body: Bytes, queued: Queued) -> Result<Ticket, NotTaken> {
+        let Some(engine) = self.engine() else { return Err(NotTaken::Closed) };
+        if label.method == INITIALIZE {
+            self.session.remember(body.clone());
+        }
+        let order = Order::request(self, label, body);
+        let link = queued.link.clone();
+        self.tasks.call(label.id, |departure| Exchange { link, engine, order, departure, queued: Some(queued) }.run());
+        Ok(Ticket(label.id))
+    }
+
+    fn mention(&self, body: Bytes, queued: Queued) -> Ticket {
+        let begins = &body[..] == INITIALIZED.as_bytes();
+        let order = Order::word(self, body);
+        self.tasks.word(async move {
+            queued.link.say(order).await;
+            if begins {
+                queued.link.listen();
+            }
+        });
+        Ticket(0)
+    }
+}
+
+impl Link for HttpLink {
+    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
+        let link = self.me.upgrade().filter(|_| !self.refusing.load(Ordering::Acquire));
+        let Some(link) = link else { return Err(NotTaken::Closed) };
+        let body = gathered(&message);
+        let queued = Queued::enter(&link, body.len())?;
+        match message.request {
+            Some(label) => self.ask(label, body, queued),
+            None => Ok(self.mention(body, queued)),
+        }
+    }
+
+    fn abandon(&self, id: u64) -> bool {
+        self.tasks.abort_call(id);
+        // Only the stateless era takes a closed stream for a withdrawal, and knows no other.
+        self.form == Form::Streamable && self.is_stateless()
+    }
+
+    fn may_have_left(&self, ticket: Ticket) -> bool {
+        self.tasks.may_have_left(ticket.0)
+    }
+
+    fn wake(&self) {
+        self.look.notify_one();
+    }
+}
+
+/// Bytes that wait to be sent.
+pub(super) struct Queued {
+    link: Arc<HttpLink>,
+    bytes: usize,
+}
+
+impl Queued {
+    fn enter(link: &Arc<HttpLink>, bytes: usize) -> Result<Self, NotTaken> {
+        let before = link.queued.fetch_add(bytes, Ordering::AcqRel);
+        let entered = Self { link: link.clone(), bytes };
+        if before > 0 && before + bytes > link.limits.queued { Err(NotTaken::Full) } else { Ok(entered) }
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.link.queued.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+fn gathered(message: &Message<'_>) -> Bytes {
+    let mut text = BytesMut::with_capacity(message.len());
+    message.parts.iter().for_each(|part| text.extend_from_slice(part));
+    if text.ends_with(b"\n") {
+        text.truncate(text.len() - 1);
+    }
+    text.freeze()
+}

@@ -1,0 +1,116 @@
+//! The stream on which a server of the handshake eras says what nobody asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_net::StatusCode;
+
+use super::Form;
+use super::answer::{Events, Kind, Piece, message_of};
+use super::link::HttpLink;
+use super::session::Place;
+use crate::engine::{Engine, Nonsense};
+use crate::error::{Gone, GoneCause};
+
+/// A stream that ends sooner is not opened again at once.
+const SHORT_LIVED: Duration = Duration::from_secs(5);
+/// Bounds of the wait before it is opened again.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Openings in a row that may fail.
+const MOST_FAILURES: u32 = 8;
+
+/// How an attempt to listen ended.
+enum Ended {
+    /// The server offers no such stream, or the connection is gone.
+    ForGood,
+    /// It was there and is not any more.
+    Cut(Option<Duration>),
+    /// It could not be opened.
+    Failed,
+}
+
+impl HttpLink {
+    /// Begins to listen, as long as the session lasts.
+    pub fn listen(self: &Arc<Self>) {
+        let (link, place, engine) = (self.clone(), self.session.current(), self.engine());
+        let (Some(place), Some(engine)) = (place.filter(|_| self.form == Form::Streamable), engine) else { return };
+        self.tasks.upkeep(async move { Listening { link, engine, place, last: None }.run().await });
+    }
+}
+
+struct Listening {
+    link: Arc<HttpLink>,
+    engine: Arc<Engine>,
+    place: Place,
+    last: Option<String>,
+}
+
+impl Listening {
+    async fn run(mut self) {
+        let mut failures = 0;
+        while failures < MOST_FAILURES {
+            let began = Instant::now();
+            let asked = match self.listen().await {
+                Ended::ForGood => return,
+                Ended::Cut(asked) => asked,
+                Ended::Failed => None,
+            };
+            failures = if began.elapsed() > SHORT_LIVED { 0 } else { failures + 1 };
+            let patience = self.link.limits.resume * 2u32.pow(failures.saturating_sub(1).min(6));
+            // What the server asks for is enough while it keeps the stream; a stream that fails is asked for less often.
+            let wait = if failures > 1 { asked.unwrap_or_default().max(patience) } else { asked.unwrap_or(patience) };
+            tokio::time::sleep(wait.clamp(SHORTEST_WAIT, LONGEST_WAIT)).await;
+        }
+        tracing::debug!("the server's own stream does not stay open; it is not opened any more");
+    }
+
+    async fn listen(&mut self) -> Ended {
+        let Some(request) = self.link.stream_request(&self.place, self.last.as_deref()) else { return Ended::ForGood };
+        let opened = tokio::time::timeout(self.link.limits.headers, self.link.net.send(request)).await;
+        let Ok(Ok(response)) = opened else { return Ended::Failed };
+        match response.status {
+            status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {
+                self.read(Events::new(response.body, &self.link.limits)).await
+            }
+            StatusCode::NOT_FOUND if self.place.id.is_some() => {
+                self.link.expired(&self.place);
+                Ended::ForGood
+            }
+            status if status.is_server_error() => Ended::Failed,
+            // 405 is how a server says that it offers none; whatever else it says, it is not asked again.
+            _ => Ended::ForGood,
+        }
+    }
+
+    async fn read(&mut self, mut events: Events) -> Ended {
+        loop {
+            match events.next().await {
+                Piece::Event(event) => {
+                    let Some(message) = message_of(event) else { continue };
+                    if let Err(nonsense) = deliver(&self.engine, &message) {
+                        self.engine.lose(Gone::because(GoneCause::NotMcp(nonsense.0)));
+                        return Ended::ForGood;
+                    }
+                }
+                Piece::End(_) => {
+                    self.last = events.last_id().map(str::to_owned).or(self.last.take());
+                    return Ended::Cut(events.retry());
+                }
+                Piece::TooLarge => {
+                    tracing::warn!("the server's own stream brought a message over the size limit");
+                    return Ended::Failed;
+                }
+            }
+        }
+    }
+}
+
+/// Hands a message to whom it concerns.
+pub(super) fn deliver(engine: &Engine, message: &[u8]) -> Result<(), Nonsense> {
+    let mut wakers = Vec::new();
+    let delivered = engine.deliver(message, &mut wakers);
+    wakers.into_iter().for_each(std::task::Waker::wake);
+    delivered
+}

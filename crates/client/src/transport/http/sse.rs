@@ -1,0 +1,232 @@
+//! HTTP+SSE (2024-11-05): one stream that brings everything, and an address of its own to post to.
+//!
+//! The stream is the session: when it is lost, everything that waits is lost with it, and a new one begins from the
+//! start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use url::Url;
+use wharf_net::StatusCode;
+use wharf_spec::{Untrusted, shown_url};
+use wharf_wire::scan;
+
+use super::answer::{Events, Kind, Piece, message_of};
+use super::link::HttpLink;
+use super::listening::deliver;
+use super::order::Order;
+use super::session::Place;
+use super::trouble;
+use crate::engine::Engine;
+use crate::era::INITIALIZED;
+use crate::error::{ConnectCause, Gone, GoneCause};
+
+/// Attempts to open the stream again before the server is given up.
+const MOST_ATTEMPTS: u32 = 6;
+
+/// Why there is no stream.
+enum NoStream {
+    /// The server does not offer one, in its own words.
+    Refused(ConnectCause),
+    /// It could not be reached, or did not say where to post.
+    Failed(Gone),
+}
+
+/// Opens the stream, and hears where messages are to be posted.
+pub(super) async fn open(link: &Arc<HttpLink>) -> Result<(), ConnectCause> {
+    match link.open_stream().await {
+        Ok((events, endpoint)) => {
+            link.session.join(Place::new(endpoint));
+            link.drive(events);
+            Ok(())
+        }
+        Err(NoStream::Refused(cause)) => Err(cause),
+        Err(NoStream::Failed(gone)) => Err(ConnectCause::Gone(Arc::new(gone))),
+    }
+}
+
+impl HttpLink {
+    async fn open_stream(&self) -> Result<(Events, Url), NoStream> {
+        let limit = self.limits.endpoint;
+        match tokio::time::timeout(limit, self.await_endpoint()).await {
+            Ok(opened) => opened,
+            Err(_) => Err(NoStream::Failed(trouble::cut(&format!(
+                "the stream did not say where to post within {} ms",
+                limit.as_millis()
+            )))),
+        }
+    }
+
+    async fn await_endpoint(&self) -> Result<(Events, Url), NoStream> {
+        let Some(request) = self.stream_request(&Place::new(self.home.clone()), None) else {
+            return Err(NoStream::Failed(trouble::expired()));
+        };
+        let response = self.net.send(request).await.map_err(|error| NoStream::Failed(trouble::unsent(&error)))?;
+        match response.status {
+            status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err(NoStream::Refused(ConnectCause::Unauthorized {
+                    status: response.status.as_u16(),
+                    challenge: None,
+                }));
+            }
+            status if status.is_server_error() => return Err(NoStream::Failed(trouble::status(status, ""))),
+            status => {
+                let detail = "it offers no stream of events".to_owned();
+                return Err(NoStream::Refused(ConnectCause::Status { status: status.as_u16(), detail }));
+            }
+        }
+        let base = response.url;
+        let mut events = Events::new(response.body, &self.limits);
+        loop {
+            match events.next().await {
+                Piece::Event(event) if event.event.as_deref() == Some("endpoint") => {
+                    let endpoint = endpoint(&base, &event.data).map_err(NoStream::Refused)?;
+                    return Ok((events, endpoint));
+                }
+                Piece::Event(_) => {}
+                Piece::End(what) => return Err(NoStream::Failed(trouble::cut(&what))),
+                Piece::TooLarge => return Err(NoStream::Failed(trouble::cut("an event without end"))),
+            }
+        }
+    }
+
+    /// Reads the stream to its end, then begins another.
+    fn drive(self: &Arc<Self>, events: Events) {
+        let (link, Some(engine)) = (self.clone(), self.engine()) else { return };
+        self.tasks.upkeep(async move {
+            let gone = read(events, &engine).await;
+            let Some(place) = link.session.current() else { return };
+            if matches!(gone.cause, GoneCause::NotMcp(_)) {
+                return engine.lose(gone);
+            }
+            if link.session.leave(&place) {
+                engine.lose_calls(gone);
+                link.reopen().await;
+            }
+        });
+    }
+
+    /// Opens the stream again and introduces us anew.
+    pub async fn reopen(self: Arc<Self>) {
+        let Some(engine) = self.engine() else { return };
+        let mut wait = self.limits.resume;
+        let mut last = trouble::cut("the stream was lost");
+        for _ in 0..MOST_ATTEMPTS {
+            match self.begin_anew(&engine).await {
+                Ok(events) => {
+                    tracing::info!("the stream was lost; a new one is open");
+                    self.dialect.begun_anew();
+                    return self.drive(events);
+                }
+                Err(gone) if gone.is_final() => return engine.lose(gone),
+                Err(gone) => last = gone,
+            }
+            tokio::time::sleep(super::status::spread(wait)).await;
+            wait = (wait * 2).min(Duration::from_secs(60));
+        }
+        engine.lose(last);
+    }
+
+    async fn begin_anew(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<Events, Gone> {
+        let (mut events, endpoint) = self.open_stream().await.map_err(|error| match error {
+            NoStream::Failed(gone) => gone,
+            NoStream::Refused(cause) => trouble::cut(&cause.to_string()),
+        })?;
+        let place = Place::new(endpoint);
+        // Lost before it was ever met: whoever connects is told by the loss of `initialize`.
+        let Some(initialize) = self.session.initialize().filter(|_| self.dialect.revision().is_some()) else {
+            return Err(trouble::expired());
+        };
+        let introduced = tokio::time::timeout(self.limits.startup, async {
+            let order = Order::opening(self, initialize.clone());
+            let response = self.post(&place, &order).await.map_err(|error| trouble::unsent(&error))?;
+            if !response.status.is_success() {
+                return Err(trouble::status(response.status, ""));
+            }
+            drop(response);
+            let message = await_answer(&mut events, &initialize, engine).await?;
+            self.check_introduction(&message)
+        });
+        introduced.await.unwrap_or_else(|_| Err(trouble::unanswered(self.limits.startup)))?;
+        self.session.join(place);
+        self.say(Order::word(self, Bytes::from_static(INITIALIZED.as_bytes()))).await;
+        Ok(events)
+    }
+}
+
+/// Where messages are to be posted: anywhere, as long as it is the stream's own origin.
+fn endpoint(base: &Url, text: &[u8]) -> Result<Url, ConnectCause> {
+    let text = String::from_utf8_lossy(text);
+    let shown = || Untrusted::new(text.as_ref()).shortened(200).to_string();
+    let url =
+        base.join(text.trim()).map_err(|_| ConnectCause::BadEndpoint { endpoint: shown(), stream: shown_url(base) })?;
+    if url.origin() != base.origin() {
+        return Err(ConnectCause::BadEndpoint { endpoint: shown(), stream: shown_url(base) });
+    }
+    Ok(url)
+}
+
+/// Brings what the stream says to whom it concerns, until it ends.
+async fn read(mut events: Events, engine: &Engine) -> Gone {
+    loop {
+        match events.next().await {
+            // A second `endpoint` is none: it would send what follows elsewhere.
+            Piece::Event(event) => {
+                let Some(message) = message_of(event) else { continue };
+                if let Err(nonsense) = deliver(engine, &message) {
+                    return Gone::because(GoneCause::NotMcp(nonsense.0));
+                }
+            }
+            Piece::End(what) => return trouble::cut(&what),
+            Piece::TooLarge => return trouble::cut("a message over the size limit"),
+        }
+    }
+}
+
+/// The answer to a request that was posted by hand.
+async fn await_answer(events: &mut Events, request: &Bytes, engine: &Engine) -> Result<Bytes, Gone> {
+    let id_of =
+        |message: &[u8]| scan(message).ok().and_then(|envelope| envelope.id(message).map(|id| format!("{id:?}")));
+    let wanted = id_of(request);
+    loop {
+        match events.next().await {
+            Piece::Event(event) => {
+                let Some(message) = message_of(event) else { continue };
+                if super::answer::answers(&message) && id_of(&message) == wanted {
+                    return Ok(message);
+                }
+                let _ = deliver(engine, &message);
+            }
+            Piece::End(what) => return Err(trouble::cut(&what)),
+            Piece::TooLarge => return Err(trouble::cut("a message over the size limit")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_stays_at_the_streams_origin() {
+        let base = Url::parse("http://127.0.0.1:8000/base/sse").unwrap();
+        for (text, expected) in [
+            ("/message?sessionId=1", Some("http://127.0.0.1:8000/message?sessionId=1")),
+            ("message", Some("http://127.0.0.1:8000/base/message")),
+            ("?sessionId=1", Some("http://127.0.0.1:8000/base/sse?sessionId=1")),
+            (" /m\n", Some("http://127.0.0.1:8000/m")),
+            ("http://127.0.0.1:8000/m", Some("http://127.0.0.1:8000/m")),
+            ("http://127.0.0.1:8001/m", None),
+            ("https://127.0.0.1:8000/m", None),
+            ("//example.org/m", None),
+            ("http://localhost:8000/m", None),
+            ("file:///etc/passwd", None),
+            ("http://[", None),
+        ] {
+            let found = endpoint(&base, text.as_bytes());
+            assert_eq!(found.ok().map(String::from).as_deref(), expected, "{text}");
+        }
+    }
+}

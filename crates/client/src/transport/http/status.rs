@@ -1,0 +1,104 @@
+//! What an HTTP status means for the one call it answers.
+
+use std::time::{Duration, SystemTime};
+
+use wharf_net::{HeaderMap, StatusCode, header};
+
+use crate::engine::Effect;
+
+/// The longest a server is waited for because it asks for that.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// What to do about an answer that is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Log in, or ask for more.
+    Login,
+    /// Nothing was done, and the same may be asked later.
+    Later,
+    /// The server has forgotten the session; what it did before that, nobody knows.
+    SessionExpired,
+    /// It will not be done.
+    Refused,
+    /// Nobody knows what became of it.
+    Unclear,
+}
+
+pub(super) fn meaning(status: StatusCode, effect: Effect, in_session: bool) -> Meaning {
+    match status.as_u16() {
+        401 | 403 => Meaning::Login,
+        404 if in_session => Meaning::SessionExpired,
+        429 => Meaning::Later,
+        // Who turns requests away may have let this one through first.
+        503 if effect == Effect::Reads => Meaning::Later,
+        400..=499 => Meaning::Refused,
+        _ => Meaning::Unclear,
+    }
+}
+
+/// How long a server asks to be left alone, as far as that is reasonable: in seconds or until a date.
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        // More digits than any number of seconds has.
+        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => LONGEST_WAIT,
+        Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default(),
+    };
+    Some(wait.min(LONGEST_WAIT))
+}
+
+/// A little more than a wait, so that those who wait for the same thing do not all come at once.
+pub(super) fn spread(wait: Duration) -> Duration {
+    let random = getrandom::u32().unwrap_or_default();
+    wait + wait.mul_f64(f64::from(random % 1000) / 4000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_net::HeaderValue;
+
+    #[test]
+    fn a_wait_is_read_and_bounded() {
+        let now = httpdate::parse_http_date("Sun, 15 Nov 2026 12:00:00 GMT").unwrap();
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("7", Some(7)),
+            (" 7 ", Some(7)),
+            ("1000000000", Some(60)),
+            ("99999999999999999999999999", Some(60)),
+            ("Sun, 15 Nov 2026 12:00:09 GMT", Some(9)),
+            ("Sun, 15 Nov 2026 11:00:00 GMT", Some(0)),
+            ("Sun, 15 Nov 2099 11:00:00 GMT", Some(60)),
+            ("soon", None),
+            ("-1", None),
+            ("1.5", None),
+            ("", None),
+        ] {
+            let headers = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_str(text).unwrap())]);
+            assert_eq!(retry_after(&headers, now), expected.map(Duration::from_secs), "{text:?}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+
+    #[test]
+    fn what_a_status_means() {
+        use Effect::{MayWrite, Reads};
+        for (status, effect, in_session, expected) in [
+            (401, Reads, false, Meaning::Login),
+            (403, MayWrite, true, Meaning::Login),
+            (404, MayWrite, true, Meaning::SessionExpired),
+            (404, MayWrite, false, Meaning::Refused),
+            (413, MayWrite, false, Meaning::Refused),
+            (429, MayWrite, false, Meaning::Later),
+            (503, Reads, false, Meaning::Later),
+            (503, MayWrite, false, Meaning::Unclear),
+            (500, Reads, false, Meaning::Unclear),
+            (504, MayWrite, true, Meaning::Unclear),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(meaning(status, effect, in_session), expected, "{status} {effect:?} {in_session}");
+        }
+    }
+}

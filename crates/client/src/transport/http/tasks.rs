@@ -1,0 +1,157 @@
+//! Everything a link has under way, so that all of it can be ended.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+/// What a task is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Errand {
+    /// One call's request and its answer.
+    Call(u64),
+    /// A message that gets no answer.
+    Word(u64),
+    /// What goes on as long as the link does.
+    Upkeep(u64),
+}
+
+pub(super) struct Tasks {
+    runtime: Handle,
+    running: Arc<Mutex<Running>>,
+    /// One of them has ended.
+    ended: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Running {
+    tasks: HashMap<Errand, Task>,
+    numbered: u64,
+}
+
+struct Task {
+    handle: AbortHandle,
+    left: Arc<AtomicBool>,
+}
+
+/// Whether any of a call's bytes may have left.
+#[derive(Clone, Default)]
+pub(super) struct Departure(Arc<AtomicBool>);
+
+impl Departure {
+    /// From now on they may have.
+    pub fn note(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// It is known that they have not.
+    pub fn take_back(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl Tasks {
+    pub fn new(runtime: Handle) -> Self {
+        Self { runtime, running: Arc::default(), ended: Arc::default() }
+    }
+
+    pub fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    /// Begins a call's exchange, which is told where to note that it has left.
+    pub fn call<F: Future<Output = ()> + Send + 'static>(&self, id: u64, work: impl FnOnce(Departure) -> F) {
+        let departure = Departure::default();
+        let left = departure.0.clone();
+        self.begin(|_| Errand::Call(id), left, work(departure));
+    }
+
+    /// Begins to send a message that gets no answer.
+    pub fn word(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.begin(Errand::Word, Arc::default(), work);
+    }
+
+    /// Begins something that goes on as long as the link does.
+    pub fn upkeep(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.begin(Errand::Upkeep, Arc::default(), work);
+    }
+
+    fn begin(
+        &self,
+        name: impl FnOnce(u64) -> Errand,
+        left: Arc<AtomicBool>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let mut running = locked(&self.running);
+        running.numbered += 1;
+        let errand = name(running.numbered);
+        let end = End { errand, running: self.running.clone(), ended: self.ended.clone() };
+        // Entered under the same lock, so that a task which is over at once finds itself.
+        let task = self.runtime.spawn(async move {
+            let _end = end;
+            work.await;
+        });
+        running.tasks.insert(errand, Task { handle: task.abort_handle(), left });
+    }
+
+    /// Ends a call's exchange. False when it has none.
+    pub fn abort_call(&self, id: u64) -> bool {
+        let found = locked(&self.running).tasks.get(&Errand::Call(id)).map(|task| task.handle.clone());
+        found.inspect(AbortHandle::abort).is_some()
+    }
+
+    /// Whether any byte of a call may have left; one that is over has.
+    pub fn may_have_left(&self, id: u64) -> bool {
+        let running = locked(&self.running);
+        running.tasks.get(&Errand::Call(id)).is_none_or(|task| task.left.load(Ordering::Acquire))
+    }
+
+    pub fn abort_all(&self) {
+        self.abort_where(|_| true);
+    }
+
+    /// Ends everything but the words that are still to be said.
+    pub fn abort_all_but_words(&self) {
+        self.abort_where(|errand| !matches!(errand, Errand::Word(_)));
+    }
+
+    fn abort_where(&self, unwanted: impl Fn(&Errand) -> bool) {
+        let running = locked(&self.running);
+        let handles: Vec<AbortHandle> =
+            running.tasks.iter().filter(|(errand, _)| unwanted(errand)).map(|(_, task)| task.handle.clone()).collect();
+        drop(running);
+        handles.iter().for_each(AbortHandle::abort);
+    }
+
+    /// Resolves when nothing is under way.
+    pub async fn idle(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if locked(&self.running).tasks.is_empty() {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+/// Takes a task off the list when it is over, however it ends.
+struct End {
+    errand: Errand,
+    running: Arc<Mutex<Running>>,
+    ended: Arc<Notify>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        locked(&self.running).tasks.remove(&self.errand);
+        self.ended.notify_waiters();
+    }
+}
+
+fn locked(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}

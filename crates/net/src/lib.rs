@@ -1,0 +1,19 @@
+//! The one way out: pooled HTTP with bounds, proxies, certificates and address checks, and one SSE parser.
+//!
+//! Nothing here follows a redirect to another origin, reads a proxy from the environment, or trusts a body's length.
+
+#![warn(missing_docs)]
+
+mod body;
+mod error;
+mod net;
+mod reach;
+mod resolve;
+mod sse;
+
+pub use body::{Body, BodyError};
+pub use error::{OpenError, SendError};
+pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+pub use net::{Net, NetOptions, Redirects, Request, Response};
+pub use reach::{Reach, literal};
+pub use sse::{SseEvent, SseParser, SseTooLarge};

@@ -1,0 +1,280 @@
+//! Which addresses may be dialled.
+//!
+//! Judges addresses, never names: whoever dials asks about each address a name gave, and dials that very one.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// How far a connection may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// To any address: somebody typed where to go.
+    Anywhere,
+    /// To addresses of the public internet alone: a server said where to go.
+    PublicOnly,
+}
+
+impl Reach {
+    /// Whether this address may be dialled.
+    pub fn allows(&self, address: IpAddr) -> bool {
+        match (self, address) {
+            (Self::Anywhere, _) => true,
+            (Self::PublicOnly, IpAddr::V4(address)) => is_public_v4(address),
+            (Self::PublicOnly, IpAddr::V6(address)) => is_public_v6(address),
+        }
+    }
+}
+
+/// The address that the host of a URL is, rather than a name to be resolved; IPv6 has its brackets, as in a URL.
+pub fn literal(host: &str) -> Option<IpAddr> {
+    match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']')?.parse().ok().map(IpAddr::V6),
+        None => host.parse().ok().map(IpAddr::V4),
+    }
+}
+
+/// What the registry of special-purpose addresses (RFC 6890) calls globally reachable, and nothing that it does not.
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let special = match address.octets() {
+        [0 | 10 | 127, ..] => true,
+        [100, second, ..] => second & 0xc0 == 64,
+        [169, 254, ..] => true,
+        [172, second, ..] => second & 0xf0 == 16,
+        // Protocol assignments, documentation, the relays of 6to4.
+        [192, 0, 0 | 2, _] | [192, 88, 99, _] => true,
+        [192, 168, ..] => true,
+        [198, 18 | 19, ..] => true,
+        [198, 51, 100, _] | [203, 0, 113, _] => true,
+        // Multicast, reserved, broadcast.
+        [224..=255, ..] => true,
+        _ => false,
+    };
+    !special
+}
+
+/// Global unicast is 2000::/3 and nothing else; where an address carries one of IPv4, that one decides as well.
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [.., seventh, eighth] = address.segments();
+    match address.segments() {
+        // Compatible, mapped, and NAT64: the low half is where the packet ends up. `::` and `::1` are among them, as
+        // 0.0.0.0 and 0.0.0.1.
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(v4(seventh, eighth)),
+        // Teredo: the relay, and the client in disguise.
+        [0x2001, 0, high, low, ..] => is_public_v4(v4(high, low)) && is_public_v4(v4(!seventh, !eighth)),
+        // Protocol assignments, benchmarking among them; documentation.
+        [0x2001, 0..0x200, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
+        // 6to4.
+        [0x2002, high, low, ..] => is_public_v4(v4(high, low)),
+        [first, ..] => first & 0xe000 == 0x2000,
+    }
+}
+
+fn v4(high: u16, low: u16) -> Ipv4Addr {
+    Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+
+    /// What becomes of a URL's host.
+    #[derive(Debug, PartialEq)]
+    enum Verdict {
+        /// It is an address that everybody may dial.
+        Public,
+        /// It is an address that only the user may name.
+        Private,
+        /// It is a name.
+        Name,
+        /// There is no such URL.
+        Nothing,
+    }
+    use Verdict::{Name, Nothing, Private, Public};
+
+    fn check(host: &str) -> Verdict {
+        let Ok(url) = Url::parse(&format!("https://{host}/x")) else { return Nothing };
+        let Some(address) = literal(url.host_str().expect("an https URL has a host")) else { return Name };
+        assert!(Reach::Anywhere.allows(address), "{host}");
+        if Reach::PublicOnly.allows(address) { Public } else { Private }
+    }
+
+    #[test]
+    fn an_address_is_seen_through_every_spelling() {
+        for (host, expected) in [
+            ("127.0.0.1", Private),
+            ("127.0.0.1.", Private),
+            ("127.1", Private),
+            ("127.0.1", Private),
+            ("0177.1", Private),
+            ("0177.0.0.1", Private),
+            ("0x7f.1", Private),
+            ("0x7f.0x0.0x0.0x1", Private),
+            ("0X7F000001", Private),
+            ("0x7f000001", Private),
+            ("017700000001", Private),
+            ("2130706433", Private),
+            ("127.255.255.254", Private),
+            ("%31%32%37.0.0.1", Private),
+            ("127。0。0。1", Private),
+            ("１２７.0.0.1", Private),
+            ("①②⑦.0.0.1", Private),
+            ("0", Private),
+            ("0x0", Private),
+            ("0.0.0.0", Private),
+            ("0.1.2.3", Private),
+            ("user:pass@10.0.0.1", Private),
+            ("10.0.0.1:8080", Private),
+            ("167772161", Private),
+            ("012.0.0.1", Private),
+            ("169.254.169.254", Private),
+            ("2852039166", Private),
+            ("0xa9fea9fe", Private),
+            ("0251.0376.0251.0376", Private),
+            ("0xa9.254.0251.254", Private),
+            ("169.254.43518", Private),
+            ("[::ffff:169.254.169.254]", Private),
+            ("[::ffff:a9fe:a9fe]", Private),
+            ("[0:0:0:0:0:ffff:127.0.0.1]", Private),
+            ("[::FFFF:7F00:1]", Private),
+            ("[::1]", Private),
+            ("[0000::0001]", Private),
+            ("[::]", Private),
+            ("8.8.8.8", Public),
+            ("134744072", Public),
+            ("010.010.010.010", Public),
+            ("0x08080808", Public),
+            ("[2606:4700::1111]", Public),
+            ("[::ffff:8.8.8.8]", Public),
+            ("localhost", Name),
+            ("127.0.0.1.example.com", Name),
+            ("0x7f.1.example", Name),
+            ("xn--bcher-kva.example", Name),
+            ("256.1.1.1", Nothing),
+            ("127.0.0.1.1", Nothing),
+            ("0x7f.0.0.0.1", Nothing),
+            ("08.8.8.8", Nothing),
+            ("1.2.3.0xg", Name),
+            ("1.2.0xg.4", Nothing),
+            ("4294967296", Nothing),
+            ("[fe80::1%25lo]", Nothing),
+            ("[fe80::1%lo]", Nothing),
+            ("[::ffff:0177.0.0.1]", Nothing),
+            ("[::1", Nothing),
+            ("::1", Nothing),
+            ("[127.0.0.1]", Nothing),
+            ("[::127.1]", Nothing),
+            ("exa mple", Nothing),
+        ] {
+            assert_eq!(check(host), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn only_the_public_internet_is_public() {
+        let private = [
+            "10.255.255.255",
+            "100.64.0.0",
+            "100.100.100.200",
+            "100.127.255.255",
+            "169.254.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.8",
+            "192.0.0.192",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.0.1",
+            "198.18.0.1",
+            "198.19.255.255",
+            "198.51.100.7",
+            "203.0.113.7",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::2",
+            "::10.0.0.1",
+            "::ffff:10.0.0.1",
+            "::ffff:0:10.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::1",
+            "64:ff9b:1::8.8.8.8",
+            "64:ff9b:1:ffff::1",
+            "64:ff9b:0:1::8.8.8.8",
+            "100::1",
+            "100:0:0:1::1",
+            "2001::1",
+            "2001:0:a00:1::f7f7:f7f7",
+            "2001:0:808:808::80ff:fffe",
+            "2001:0:808:808::f5ff:fffe",
+            "2001:2::1",
+            "2001:10::1",
+            "2001:20::1",
+            "2001:1ff::1",
+            "2001:db8::1",
+            "2001:db8:ffff::1",
+            "2002:7f00:1::",
+            "2002:a00:1::1",
+            "2002:a9fe:a9fe::1",
+            "2002:c0a8:1::1",
+            "3fff::1",
+            "3fff:fff::1",
+            "4000::1",
+            "5f00::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fdff::1",
+            "fe80::1",
+            "febf::1",
+            "fec0::1",
+            "feff::1",
+            "ff02::1",
+            "ff0e::1",
+            "1fff::1",
+        ];
+        let public = [
+            "1.1.1.1",
+            "9.255.255.255",
+            "11.0.0.1",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.1",
+            "169.253.1.1",
+            "169.255.1.1",
+            "172.15.255.255",
+            "172.32.0.1",
+            "191.255.255.255",
+            "192.0.1.1",
+            "192.0.3.1",
+            "192.88.98.1",
+            "192.167.1.1",
+            "192.169.1.1",
+            "198.17.1.1",
+            "198.20.1.1",
+            "198.51.99.1",
+            "203.0.112.1",
+            "223.255.255.255",
+            "2000::1",
+            "2001:200::1",
+            "2001:4860:4860::8888",
+            "2001:db7::1",
+            "2001:db9::1",
+            "2002:808:808::1",
+            "2001:0:808:808::f7f7:f7f7",
+            "2a00:1450::1",
+            "3ffe:ffff::1",
+            "3fff:1000::1",
+            "64:ff9b::8.8.8.8",
+            "::ffff:1.1.1.1",
+            "::8.8.8.8",
+        ];
+        for (addresses, expected) in [(&private[..], false), (&public[..], true)] {
+            for address in addresses {
+                assert_eq!(Reach::PublicOnly.allows(address.parse().unwrap()), expected, "{address}");
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Names to addresses, checked at the very moment they are dialled: what is resolved here is what is connected to.
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::error::Unreachable;
+use crate::reach::Reach;
+
+pub(crate) struct Resolver {
+    reach: Reach,
+}
+
+impl Resolver {
+    pub fn new(reach: Reach) -> Self {
+        Self { reach }
+    }
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let reach = self.reach;
+        Box::pin(async move {
+            let host = name.as_str().to_owned();
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await.map(Iterator::collect::<Vec<_>>);
+            let found = match found {
+                Ok(found) => found,
+                Err(error) => return Err(Unreachable::Unknown { host, reason: error.to_string() }.into()),
+            };
+            let allowed: Vec<_> = found.iter().copied().filter(|address| reach.allows(address.ip())).collect();
+            match (allowed.is_empty(), found.first()) {
+                (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
+                (true, Some(refused)) => Err(Unreachable::Blocked(refused.ip()).into()),
+                (true, None) => Err(Unreachable::Unknown { host, reason: "it has no address".to_owned() }.into()),
+            }
+        })
+    }
+}
