@@ -10,6 +10,8 @@
     reason = "a fault server prints, exits and reads its environment; that is its trade"
 )]
 
+pub mod below;
 pub mod cases;
 pub mod faultd;
+pub mod http_cases;
 pub mod oracle;

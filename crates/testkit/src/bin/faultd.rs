@@ -1,4 +1,4 @@
-//! The scriptable stdio server: `faultd stdio S41 --phase during --era modern`.
+//! The scriptable server: `faultd stdio S41 --phase during --era modern`, or `http`, or `sse`.
 
 fn main() {
     wharf_testkit::faultd::run(std::env::args().skip(1))

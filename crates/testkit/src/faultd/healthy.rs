@@ -7,22 +7,27 @@ use serde_json::{Value, json};
 use super::frame::{self, Message, Refusal};
 use super::options::{Era, HANDSHAKE, MODERN};
 use super::server::{Conversation, Server, locked};
+use super::serving::Serving;
 use super::tools;
 
 /// Puts what the oracle will ask about into the ledger, before anything else is done with it.
-pub fn record(server: &Server, message: &Message) {
+pub fn record(server: &dyn Serving, message: &Message) {
     match message.method.as_str() {
         "tools/call" => {
             let tool = message.params["name"].as_str().unwrap_or("?");
-            let which = match message.argument("nonce") {
-                Value::String(nonce) => nonce.clone(),
-                _ => format!("id:{}", plain(&message.id())),
-            };
-            server.record(&format!("call {tool} {which}"));
+            server.record(&format!("call {tool} {}", nonce(message)));
         }
         "notifications/cancelled" => server.record(&format!("cancelled {}", plain(&message.params["requestId"]))),
         "server/discover" | "initialize" => server.record(&format!("opened {}", message.method)),
         _ => {}
+    }
+}
+
+/// By what a call is known in the ledger: its nonce, or its id where it has none.
+pub fn nonce(message: &Message) -> String {
+    match message.argument("nonce") {
+        Value::String(nonce) => nonce.clone(),
+        _ => format!("id:{}", plain(&message.id())),
     }
 }
 
@@ -48,8 +53,7 @@ pub fn answer(server: &Server, message: &Message) -> Option<String> {
         "initialize" => initialize(server, message),
         "ping" if *locked(&server.conversation) != Conversation::Stateless => Ok(json!({})),
         _ => match admit(server, message) {
-            Ok(()) if message.is("tools/call") => tools::call(server, message)?,
-            Ok(()) => look_up(server, message),
+            Ok(()) => carry_out(server, message)?,
             Err(refusal) => Err(refusal),
         },
     };
@@ -57,6 +61,11 @@ pub fn answer(server: &Server, message: &Message) -> Option<String> {
         Ok(body) => frame::result(&message.id(), &completed(server, body)),
         Err(refusal) => frame::error(&message.id(), &refusal),
     })
+}
+
+/// Does what an admitted request asks; nothing if it was cancelled meanwhile.
+pub fn carry_out(server: &dyn Serving, message: &Message) -> Option<Result<Value, Refusal>> {
+    if message.is("tools/call") { tools::call(server, message) } else { Some(look_up(server, message)) }
 }
 
 /// A `DiscoverResult` that offers `versions`.
@@ -73,16 +82,20 @@ pub fn discover_result(versions: &[&str]) -> Value {
 }
 
 /// What `initialize` is answered with: the revision asked for if it is not too new, else our newest.
-pub fn initialize_result(server: &Server, message: &Message) -> Value {
-    let newest = server.options.era.newest_handshake();
-    let asked = message.params["protocolVersion"].as_str().unwrap_or_default();
-    let agreed = HANDSHAKE.into_iter().find(|known| *known == asked && *known <= newest).unwrap_or(newest);
+pub fn initialize_result(era: Era, message: &Message) -> Value {
     json!({
-        "protocolVersion": agreed,
+        "protocolVersion": agreed(era, message),
         "capabilities": capabilities(),
         "serverInfo": server_info(),
         "instructions": "Handle with care.",
     })
+}
+
+/// The revision that an `initialize` leads to.
+pub fn agreed(era: Era, message: &Message) -> &'static str {
+    let newest = era.newest_handshake();
+    let asked = message.params["protocolVersion"].as_str().unwrap_or_default();
+    HANDSHAKE.into_iter().find(|known| *known == asked && *known <= newest).unwrap_or(newest)
 }
 
 pub fn unsupported_version(supported: &[&str], requested: &Value) -> Refusal {
@@ -114,7 +127,7 @@ fn initialize(server: &Server, message: &Message) -> Result<Value, Refusal> {
         return Err(wrong_era());
     }
     *conversation = Conversation::Opening;
-    Ok(initialize_result(server, message))
+    Ok(initialize_result(server.options.era, message))
 }
 
 /// Lets a request in if it suits the era, and settles the era if that was open.
@@ -141,7 +154,7 @@ fn admit(server: &Server, message: &Message) -> Result<(), Refusal> {
 }
 
 /// The two keys without which a stateless request is refused (2026-07-28, basic/index).
-fn check_meta(message: &Message) -> Result<(), Refusal> {
+pub fn check_meta(message: &Message) -> Result<(), Refusal> {
     let version = message.meta("io.modelcontextprotocol/protocolVersion");
     let capabilities = message.meta("io.modelcontextprotocol/clientCapabilities");
     match version {
@@ -155,7 +168,7 @@ fn wrong_era() -> Refusal {
     Refusal::new(-32600, "this connection serves the other protocol era")
 }
 
-fn look_up(server: &Server, message: &Message) -> Result<Value, Refusal> {
+fn look_up(server: &dyn Serving, message: &Message) -> Result<Value, Refusal> {
     match message.method.as_str() {
         "tools/list" => tools::list(server, message),
         "resources/list" => Ok(cached(json!({
@@ -173,11 +186,11 @@ fn look_up(server: &Server, message: &Message) -> Result<Value, Refusal> {
     }
 }
 
-fn read(server: &Server, message: &Message) -> Result<Value, Refusal> {
+fn read(server: &dyn Serving, message: &Message) -> Result<Value, Refusal> {
     let uri = message.params["uri"].as_str().unwrap_or_default();
     if uri != "fault://greeting" && !uri.starts_with("fault://item/") {
-        let stateless = *locked(&server.conversation) == Conversation::Stateless;
-        return Err(Refusal::new(if stateless { -32602 } else { -32002 }, format!("Resource not found: {uri}")));
+        let code = if server.is_stateless() { -32602 } else { -32002 };
+        return Err(Refusal::new(code, format!("Resource not found: {uri}")));
     }
     Ok(cached(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": "hello" }] })))
 }
@@ -198,14 +211,21 @@ pub fn cached(mut body: Value) -> Value {
 }
 
 /// Adds what the stateless era wants of every result, and takes away what only it knows.
-pub fn completed(server: &Server, mut body: Value) -> Value {
-    let handshake = matches!(*locked(&server.conversation), Conversation::Opening | Conversation::Open);
+pub fn completed(server: &Server, body: Value) -> Value {
+    match *locked(&server.conversation) {
+        Conversation::Undecided => body,
+        conversation => dressed(body, conversation == Conversation::Stateless),
+    }
+}
+
+/// A result as its era wants it.
+pub fn dressed(mut body: Value, stateless: bool) -> Value {
     if let Some(fields) = body.as_object_mut() {
-        if handshake {
+        if stateless {
+            fields.entry("resultType").or_insert_with(|| json!("complete"));
+        } else {
             fields.remove("ttlMs");
             fields.remove("cacheScope");
-        } else if *locked(&server.conversation) == Conversation::Stateless {
-            fields.insert("resultType".to_owned(), json!("complete"));
         }
     }
     body

@@ -1,4 +1,5 @@
-//! `faultd`: a stdio server that is healthy in every respect but the one it is named after.
+//! `faultd`: a server that is healthy in every respect but the one it is named after. Here it speaks over stdio,
+//! in [`http`] over HTTP.
 //!
 //! Blocking I/O: the main thread reads, slow calls run on threads, stdout has one holder at a time.
 //! A fault is a function found by its name in one of the family modules. This module decides *when*
@@ -9,14 +10,17 @@ mod catalog;
 mod frame;
 mod framing;
 mod healthy;
+pub mod http;
 mod kin;
 mod lifecycle;
 mod negotiation;
 mod options;
 mod out;
 mod server;
+mod serving;
 mod tools;
 
+use std::convert::Infallible;
 use std::io::BufRead;
 use std::process::exit;
 use std::sync::Arc;
@@ -25,10 +29,11 @@ use serde_json::Value;
 
 pub use catalog::{ODD_RESULT, ODD_SCHEMA};
 use frame::Message;
-pub use options::{Era, HANDSHAKE, MODERN, Options, Phase};
+pub use options::{Era, Form, HANDSHAKE, MODERN, Options, Phase};
 use server::Server;
 
-/// Runs the fault server on this process's stdin and stdout; the arguments follow the program's name.
+/// Runs the fault server on this process's stdin and stdout, or over HTTP until stdin ends; the arguments follow the
+/// program's name.
 ///
 /// A test binary may call this when its own first argument is `faultd`, which is then skipped here
 /// and repeated for every process the server starts.
@@ -37,13 +42,19 @@ pub fn run(args: impl Iterator<Item = String>) -> ! {
     if args.next_if_eq("kin").is_some() {
         kin::run(args);
     }
-    let server = Options::parse(args).and_then(Server::new);
-    match server {
-        Ok(server) => serve(&Arc::new(server)),
-        Err(problem) => {
-            eprintln!("faultd: {problem}\n{}", options::USAGE);
-            exit(2)
-        }
+    if args.next_if_eq("below").is_some() {
+        exit(crate::below::run(&args.collect::<Vec<_>>()));
+    }
+    let Err(problem) = start(args);
+    eprintln!("faultd: {problem}\n{}", options::USAGE);
+    exit(2)
+}
+
+fn start(args: impl Iterator<Item = String>) -> Result<Infallible, String> {
+    let options = Options::parse(args)?;
+    match options.form {
+        Form::Stdio => serve(&Arc::new(Server::new(options)?)),
+        Form::Http | Form::Sse => http::serve(options),
     }
 }
 
@@ -177,7 +188,7 @@ fn receive(server: &Arc<Server>, line: &[u8]) {
         server.record("violation not a JSON object");
         return;
     };
-    healthy::record(server, &message);
+    healthy::record(server.as_ref(), &message);
     if let Fault::Intercept { act, .. } = server.fault
         && act(server, &message)
     {

@@ -64,7 +64,7 @@ fn late_refusal(server: &Arc<Server>, message: &Message) -> bool {
     }
     let Some(probe) = kept_probe(server, message) else { return false };
     *locked(&server.conversation) = Conversation::Opening;
-    server.out.line(frame::result(&message.id(), &initialize_result(server, message)));
+    server.out.line(frame::result(&message.id(), &initialize_result(server.options.era, message)));
     server.out.line(frame::error(&probe, &Refusal::new(-32601, "Method not found: server/discover")));
     true
 }

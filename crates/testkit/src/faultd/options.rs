@@ -1,20 +1,43 @@
 //! What the command line asked for. Owns the spelling of phases and eras.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cases;
+use crate::{cases, http_cases};
 
 /// The one stateless revision this server speaks.
 pub const MODERN: &str = "2026-07-28";
 /// The handshake revisions, newest first.
 pub const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-pub const USAGE: &str = "usage: faultd stdio CASE [--phase before|ready|during|after] \
+pub const USAGE: &str = "usage: faultd stdio|http|sse CASE [--phase before|ready|during|after] \
 [--era modern|legacy|REVISION] [--ledger FILE] [--state FILE] [--scale N] [--pages N] \
-[--max BYTES] [--count N] [--bytes N] [--linger]";
+[--max BYTES] [--count N] [--bytes N] [--linger] \
+[--answers json|sse] [--bare]";
 
-/// When a fault is committed.
+/// What the server speaks over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Stdio,
+    /// Streamable HTTP, stateless or with sessions.
+    Http,
+    /// The HTTP+SSE of 2024-11-05.
+    Sse,
+}
+
+impl Form {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Form::Stdio => "stdio",
+            Form::Http => "http",
+            Form::Sse => "sse",
+        }
+    }
+}
+
+/// When a fault is committed. Over HTTP nothing is unprompted: there `Ready` and `After` mean the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// At start-up, or in place of the answer to the opening request.
@@ -69,6 +92,7 @@ impl Era {
 
 #[derive(Clone, Debug)]
 pub struct Options {
+    pub form: Form,
     pub case: String,
     pub phase: Phase,
     pub era: Era,
@@ -82,20 +106,26 @@ pub struct Options {
     pub bytes: Option<usize>,
     /// Stays for a while after stdin has ended.
     pub linger: bool,
+    /// Over HTTP: answers come as event streams and not as JSON.
+    pub events: bool,
+    /// Over HTTP: no sessions, no GET, no DELETE.
+    pub bare: bool,
 }
 
 impl Options {
     /// Reads everything after the program's name.
     pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
-        if args.next().as_deref() != Some("stdio") {
-            return Err("the first argument is `stdio`".to_owned());
-        }
+        let form = form(&args.next().unwrap_or_default())?;
         let case = args.next().ok_or("no case given")?;
-        let phase = cases::find(&case).map_or(Phase::During, |known| known.phases[0]);
+        let phases = match form {
+            Form::Stdio => cases::find(&case).map(|known| known.phases),
+            Form::Http | Form::Sse => http_cases::find(form, &case).map(|known| known.phases),
+        };
         let mut options = Options {
+            form,
             case,
-            phase,
-            era: Era::Modern,
+            phase: phases.map_or(Phase::During, |phases| phases[0]),
+            era: if form == Form::Sse { Era::Revision(HANDSHAKE[3]) } else { Era::Modern },
             ledger: None,
             state: None,
             scale: 20,
@@ -104,14 +134,15 @@ impl Options {
             count: None,
             bytes: None,
             linger: false,
+            events: false,
+            bare: false,
         };
         while let Some(flag) = args.next() {
-            if flag == "--linger" {
-                options.linger = true;
-                continue;
+            match flag.as_str() {
+                "--linger" => options.linger = true,
+                "--bare" => options.bare = true,
+                _ => options.set(&flag, &args.next().ok_or_else(|| format!("{flag} needs a value"))?)?,
             }
-            let value = args.next().ok_or_else(|| format!("{flag} needs a value"))?;
-            options.set(&flag, &value)?;
         }
         Ok(options)
     }
@@ -126,15 +157,47 @@ impl Options {
             "--pages" => self.pages = number(value)?.max(1),
             "--max" => self.max = number(value)?,
             "--count" => self.count = Some(number(value)?),
+            "--answers" => self.events = events(value)?,
             "--bytes" => self.bytes = Some(number(value)?),
             _ => return Err(format!("unknown option {flag}")),
         }
         Ok(())
     }
 
+    /// Adds a line to the ledger in one appending write.
+    pub fn record(&self, entry: &str) {
+        let Some(path) = &self.ledger else { return };
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let written = file.and_then(|mut file| file.write_all(format!("{entry}\n").as_bytes()));
+        if let Err(error) = written {
+            eprintln!("faultd: ledger: {error}");
+        }
+    }
+
+    /// Whether the fault is still to be committed, as far as `--state` tells. True once only.
+    pub fn is_first_start(&self) -> bool {
+        let Some(state) = &self.state else { return true };
+        OpenOptions::new().write(true).create_new(true).open(state).is_ok()
+    }
+
     /// A built-in delay, shortened by `--scale`.
     pub fn delay(&self, milliseconds: u64) -> Duration {
         Duration::from_millis(milliseconds) / self.scale
+    }
+}
+
+fn form(text: &str) -> Result<Form, String> {
+    [Form::Stdio, Form::Http, Form::Sse]
+        .into_iter()
+        .find(|form| form.as_str() == text)
+        .ok_or_else(|| "the first argument is `stdio`, `http` or `sse`".to_owned())
+}
+
+fn events(text: &str) -> Result<bool, String> {
+    match text {
+        "json" => Ok(false),
+        "sse" => Ok(true),
+        _ => Err(format!("unknown kind of answer {text}")),
     }
 }
 
@@ -187,8 +250,15 @@ mod tests {
     }
 
     #[test]
+    fn the_form_decides_what_is_spoken() {
+        assert_eq!(parse("http ok --answers sse --bare").unwrap().form, Form::Http);
+        assert_eq!(parse("sse L05").unwrap().era, Era::Revision("2024-11-05"));
+        assert_eq!(parse("http H34").unwrap().phase, http_cases::find(Form::Http, "H34").unwrap().phases[0]);
+    }
+
+    #[test]
     fn mistakes_are_named() {
-        for line in ["", "http ok", "stdio", "stdio ok --phase never", "stdio ok --era 1999", "stdio ok --scale"] {
+        for line in ["", "smtp ok", "stdio", "stdio ok --phase never", "stdio ok --era 1999", "stdio ok --scale"] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

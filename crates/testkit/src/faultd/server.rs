@@ -1,9 +1,6 @@
 //! The server's state, and the decision when its fault is due.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::path::Path;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -14,6 +11,7 @@ use serde_json::Value;
 use super::frame::{self, Message};
 use super::options::{Era, Options, Phase};
 use super::out::Out;
+use super::serving::Serving;
 use super::{Fault, Strike, Timing};
 
 /// How long a server that will not leave stays at most, so that a failed test leaves nothing for ever.
@@ -58,7 +56,7 @@ struct Asked {
 impl Server {
     pub fn new(mut options: Options) -> Result<Server, String> {
         let mut fault = Fault::find(&options.case).ok_or_else(|| format!("unknown case {}", options.case))?;
-        if options.state.as_deref().is_some_and(|state| !first_start(state)) {
+        if !options.is_first_start() {
             fault = Fault::None;
         }
         if let Fault::Intercept { handshake_only: true, .. } = fault
@@ -140,14 +138,8 @@ impl Server {
         message.is("initialize") || (message.is("server/discover") && self.options.era == Era::Modern)
     }
 
-    /// Adds a line to the ledger in one appending write.
     pub fn record(&self, entry: &str) {
-        let Some(path) = &self.options.ledger else { return };
-        let file = OpenOptions::new().append(true).create(true).open(path);
-        let written = file.and_then(|mut file| file.write_all(format!("{entry}\n").as_bytes()));
-        if let Err(error) = written {
-            eprintln!("faultd: ledger: {error}");
-        }
+        self.options.record(entry);
     }
 
     /// Notes a cancellation, and sends the answer that was waiting to be late.
@@ -209,6 +201,24 @@ impl Server {
     }
 }
 
+impl Serving for Server {
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn is_stateless(&self) -> bool {
+        *locked(&self.conversation) == Conversation::Stateless
+    }
+
+    fn notify(&self, line: String) {
+        self.out.line(line);
+    }
+
+    fn withdrawn_within(&self, id: &Value, time: Duration) -> bool {
+        self.cancelled_within(id, time)
+    }
+}
+
 /// Does nothing until killed, or until it would be a nuisance.
 pub fn stand_still() -> ! {
     let since = Instant::now();
@@ -220,8 +230,4 @@ pub fn stand_still() -> ! {
 
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-fn first_start(state: &Path) -> bool {
-    OpenOptions::new().write(true).create_new(true).open(state).is_ok()
 }

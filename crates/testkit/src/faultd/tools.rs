@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::frame::{self, Message, Refusal};
 use super::healthy::cached;
-use super::server::Server;
+use super::serving::Serving;
 
 /// Whether answering would keep other requests waiting.
 pub fn takes_time(message: &Message) -> bool {
@@ -14,25 +14,25 @@ pub fn takes_time(message: &Message) -> bool {
 }
 
 /// One page of the tools; with `--pages N`, N of them, each after the first holding one more tool.
-pub fn list(server: &Server, message: &Message) -> Result<Value, Refusal> {
+pub fn list(server: &dyn Serving, message: &Message) -> Result<Value, Refusal> {
     let page = match message.params.get("cursor").and_then(Value::as_str) {
         None => 0,
         Some(cursor) => cursor
             .strip_prefix("page-")
             .and_then(|number| number.parse::<usize>().ok())
-            .filter(|page| (1..server.options.pages).contains(page))
+            .filter(|page| (1..server.options().pages).contains(page))
             .ok_or_else(|| Refusal::new(-32602, "Invalid cursor"))?,
     };
     let tools = if page == 0 { definitions() } else { vec![filler(page)] };
     let mut body = json!({ "tools": tools });
-    if page + 1 < server.options.pages {
+    if page + 1 < server.options().pages {
         body["nextCursor"] = json!(format!("page-{}", page + 1));
     }
     Ok(cached(body))
 }
 
 /// Does what the tool does; `None` if it was cancelled meanwhile.
-pub fn call(server: &Server, message: &Message) -> Option<Result<Value, Refusal>> {
+pub fn call(server: &dyn Serving, message: &Message) -> Option<Result<Value, Refusal>> {
     let number = |name| message.argument(name).as_u64().unwrap_or_default();
     Some(Ok(match message.params["name"].as_str().unwrap_or_default() {
         "echo" => text(message.argument("text").as_str().unwrap_or_default()),
@@ -42,7 +42,7 @@ pub fn call(server: &Server, message: &Message) -> Option<Result<Value, Refusal>
             text(&format!("noted {nonce}"))
         }
         "slow" => {
-            if server.cancelled_within(&message.id(), Duration::from_millis(number("ms"))) {
+            if server.withdrawn_within(&message.id(), Duration::from_millis(number("ms"))) {
                 return None;
             }
             text("done")
@@ -59,14 +59,14 @@ pub fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-fn progress(server: &Server, message: &Message, steps: u64, every: Duration) -> Option<Value> {
+fn progress(server: &dyn Serving, message: &Message, steps: u64, every: Duration) -> Option<Value> {
     for step in 1..=steps {
-        if server.cancelled_within(&message.id(), every) {
+        if server.withdrawn_within(&message.id(), every) {
             return None;
         }
         if let Some(token) = message.meta("progressToken") {
             let params = json!({ "progressToken": token, "progress": step, "total": steps });
-            server.out.line(frame::notification("notifications/progress", &params));
+            server.notify(frame::notification("notifications/progress", &params));
         }
     }
     Some(text(&format!("{steps} steps")))

@@ -1,0 +1,124 @@
+//! Certificates made at run time by an authority that nobody outside a test trusts.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// The names a test reaches a server by.
+const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
+
+/// A certificate authority with a key of its own.
+pub struct TestCa {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A certificate and its key.
+pub struct Identity {
+    certificate: CertificateDer<'static>,
+    key: Vec<u8>,
+    pem: String,
+}
+
+impl TestCa {
+    pub fn new() -> TestCa {
+        TestCa::named("Test Authority")
+    }
+
+    /// An authority whose certificates say that this is its name; two of one name still have different keys.
+    pub fn named(name: &str) -> TestCa {
+        let mut params = params(&[], name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let issuer = CertifiedIssuer::self_signed(params, key()).expect("nothing here that DER could not say");
+        TestCa { issuer }
+    }
+
+    /// What a client is to trust, as PEM.
+    pub fn pem(&self) -> String {
+        self.issuer.pem()
+    }
+
+    pub(super) fn der(&self) -> CertificateDer<'static> {
+        self.issuer.der().clone()
+    }
+
+    /// A good certificate for `localhost` and `127.0.0.1`.
+    pub fn server(&self) -> Identity {
+        self.issue(server_params(&NAMES))
+    }
+
+    /// A good certificate, but for another host.
+    pub fn server_elsewhere(&self) -> Identity {
+        self.issue(server_params(&["elsewhere.example"]))
+    }
+
+    /// A certificate that was good until 2021.
+    pub fn server_expired(&self) -> Identity {
+        let mut params = server_params(&NAMES);
+        (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+        self.issue(params)
+    }
+
+    /// A certificate with which a client proves who it is.
+    pub fn client(&self, name: &str) -> Identity {
+        let mut params = params(&[], name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.issue(params)
+    }
+
+    fn issue(&self, params: CertificateParams) -> Identity {
+        let key = key();
+        let certificate = params.signed_by(&key, &self.issuer).expect("nothing here that DER could not say");
+        Identity::new(&certificate, &key)
+    }
+}
+
+impl Default for TestCa {
+    fn default() -> TestCa {
+        TestCa::new()
+    }
+}
+
+impl Identity {
+    /// A server certificate that vouches for itself.
+    pub fn self_signed() -> Identity {
+        let key = key();
+        let certificate = server_params(&NAMES).self_signed(&key).expect("nothing here that DER could not say");
+        Identity::new(&certificate, &key)
+    }
+
+    fn new(certificate: &rcgen::Certificate, key: &KeyPair) -> Identity {
+        let pem = certificate.pem() + &key.serialize_pem();
+        Identity { certificate: certificate.der().clone(), key: key.serialize_der(), pem }
+    }
+
+    /// The certificate and then its key, as PEM.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// The chain and the key, as `rustls` takes them.
+    pub fn der(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        (vec![self.certificate.clone()], PrivatePkcs8KeyDer::from(self.key.clone()).into())
+    }
+}
+
+fn server_params(names: &[&str]) -> CertificateParams {
+    let mut params = params(names, "Test Server");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params
+}
+
+fn params(names: &[&str], subject: &str) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut params = CertificateParams::new(names).expect("names are plain ASCII");
+    params.distinguished_name.remove(DnType::CommonName);
+    params.distinguished_name.push(DnType::CommonName, subject);
+    params
+}
+
+fn key() -> KeyPair {
+    KeyPair::generate().expect("the default algorithm is compiled in")
+}

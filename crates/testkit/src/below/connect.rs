@@ -1,0 +1,145 @@
+//! An HTTP proxy that works or does not (H31).
+//!
+//! It notes whom it was asked for, so that a test can show that a configured proxy is used and that one from the
+//! environment is not. All tunnels lead to one address, whatever name was asked for: nothing is resolved and nothing
+//! beyond loopback is reached.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::endpoint::{Endpoint, Guest};
+use super::http1::read_head;
+use super::relay::{Passed, Relay};
+use super::script::Script;
+
+/// How a proxy treats a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Opens a tunnel to this address for CONNECT, and passes one plain request on.
+    Works(SocketAddr),
+    /// Works if `Proxy-Authorization` has this value, and answers 407 otherwise.
+    Demands(String, SocketAddr),
+    /// Answers 407, whatever the client knows.
+    Refuses,
+    /// Answers 502.
+    BadGateway,
+    /// Answers with bytes that are not HTTP.
+    Garbage,
+    /// Reads the request and never answers.
+    Silent,
+}
+
+/// What a client asked the proxy for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The method and what follows it: `CONNECT host:port`, or `POST http://host:port/path`.
+    pub line: String,
+    pub authorization: Option<String>,
+}
+
+/// A proxy on loopback. Dropping it ends everything it had open.
+pub struct ConnectProxy {
+    endpoint: Endpoint,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl ConnectProxy {
+    pub fn start(manner: Manner) -> io::Result<ConnectProxy> {
+        let asked = Arc::<Mutex<Vec<Asked>>>::default();
+        let ours = Arc::clone(&asked);
+        let endpoint = Endpoint::start(move |guest| {
+            attend(guest, &manner, &ours).ok();
+        })?;
+        Ok(ConnectProxy { endpoint, asked })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.endpoint.address()
+    }
+
+    /// Everything asked for so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn attend(mut guest: Guest, manner: &Manner, asked: &Mutex<Vec<Asked>>) -> io::Result<()> {
+    let Some(head) = read_head(&mut guest)? else { return Ok(()) };
+    let this = read_asked(&head);
+    asked.lock().unwrap_or_else(PoisonError::into_inner).push(this.clone());
+    match manner {
+        Manner::Works(server) => pass_on(guest, &head, *server),
+        Manner::Demands(value, server) if this.authorization.as_ref() == Some(value) => pass_on(guest, &head, *server),
+        Manner::Demands(..) | Manner::Refuses => {
+            let demand = "Proxy-Authenticate: Basic realm=\"proxy\"\r\nContent-Length: 0\r\n";
+            answer(guest, &format!("HTTP/1.1 407 Proxy Authentication Required\r\n{demand}\r\n"))
+        }
+        Manner::BadGateway => answer(guest, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"),
+        Manner::Garbage => answer(guest, "\u{1}\u{2}\u{3} no proxy here\r\n\r\n"),
+        Manner::Silent => {
+            guest.stand_still();
+            Ok(())
+        }
+    }
+}
+
+fn read_asked(head: &str) -> Asked {
+    let mut lines = head.lines();
+    let line = lines.next().unwrap_or_default();
+    let header = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("proxy-authorization").then(|| value.trim().to_owned())
+    };
+    let line = line.rsplit_once(' ').map_or(line, |(asked, _version)| asked);
+    Asked { line: line.to_owned(), authorization: lines.find_map(header) }
+}
+
+fn answer(mut guest: Guest, text: &str) -> io::Result<()> {
+    guest.write_all(text.as_bytes())?;
+    guest.finish();
+    Ok(())
+}
+
+fn pass_on(mut guest: Guest, head: &str, server: SocketAddr) -> io::Result<()> {
+    let mut behind = TcpStream::connect(server)?;
+    if head.starts_with("CONNECT ") {
+        guest.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
+    } else {
+        behind.write_all(direct_head(head).as_bytes())?;
+    }
+    let (client, ending) = guest.into_parts();
+    Relay::new([client, behind], (&Script::default(), 1), &Passed::default(), &ending)?.run();
+    Ok(())
+}
+
+/// The head as the server expects it: the path alone, nothing meant for the proxy, and no second request, which would
+/// pass through unread.
+fn direct_head(head: &str) -> String {
+    let (line, headers) = head.split_once("\r\n").unwrap_or((head, ""));
+    let mut words = line.splitn(3, ' ');
+    let (method, target, version) = (words.next(), words.next().unwrap_or_default(), words.next());
+    let after_scheme = target.split_once("://").map_or(target, |(_, rest)| rest);
+    let path = after_scheme.find('/').map_or("/", |start| &after_scheme[start..]);
+    let kept = headers.lines().filter(|line| {
+        let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        !name.is_empty() && name != "connection" && !name.starts_with("proxy-")
+    });
+    let kept: String = kept.map(|line| format!("{line}\r\n")).collect();
+    format!("{} {path} {}\r\n{kept}Connection: close\r\n\r\n", method.unwrap_or_default(), version.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_meant_for_the_proxy_stays_with_it() {
+        let head = "POST http://a.example:80/mcp?x=1 HTTP/1.1\r\nHost: a\r\nProxy-Authorization: Basic eA==\r\n\
+                    Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\n\r\n";
+        assert_eq!(direct_head(head), "POST /mcp?x=1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let asked =
+            Asked { line: "POST http://a.example:80/mcp?x=1".to_owned(), authorization: Some("Basic eA==".to_owned()) };
+        assert_eq!(read_asked(head), asked);
+    }
+}

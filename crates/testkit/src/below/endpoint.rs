@@ -1,0 +1,211 @@
+//! A listening socket on loopback: one thread accepts, one thread serves each connection, dropping ends them all.
+//!
+//! Nothing here blocks in a way that cannot be interrupted. Every wait also watches a pipe whose other end the
+//! [`Endpoint`] holds; when that end closes, reads and writes fail and the threads go home. What is said on a
+//! connection is not this module's business.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_linger;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// A server on `127.0.0.1` and a port of the system's choice. Dropping it closes every connection and joins every
+/// thread.
+#[derive(Debug)]
+pub struct Endpoint {
+    address: SocketAddr,
+    tally: Arc<Tally>,
+    life: Option<OwnedFd>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    connections: AtomicU64,
+    requests: AtomicU64,
+}
+
+impl Endpoint {
+    /// Listens, and serves each connection on a thread of its own.
+    pub fn start(serve: impl Fn(Guest) + Send + Sync + 'static) -> io::Result<Endpoint> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (life, ending) = Ending::new()?;
+        let tally = Arc::<Tally>::default();
+        let door = Door { listener, ending, tally: Arc::clone(&tally), serve: Arc::new(serve) };
+        let acceptor = std::thread::spawn(move || door.keep());
+        Ok(Endpoint { address, tally, life: Some(life), acceptor: Some(acceptor) })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many connections have been accepted.
+    pub fn connections(&self) -> u64 {
+        self.tally.connections.load(Ordering::SeqCst)
+    }
+
+    /// How many requests have arrived with the whole of their body, answered or not.
+    pub fn requests(&self) -> u64 {
+        self.tally.requests.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.life = None;
+        if let Some(acceptor) = self.acceptor.take() {
+            acceptor.join().ok();
+        }
+    }
+}
+
+/// The accepting side of an endpoint, on its own thread.
+struct Door<F> {
+    listener: TcpListener,
+    ending: Ending,
+    tally: Arc<Tally>,
+    serve: Arc<F>,
+}
+
+impl<F: Fn(Guest) + Send + Sync + 'static> Door<F> {
+    fn keep(self) {
+        let mut threads: Vec<JoinHandle<()>> = Vec::new();
+        while self.ending.wait_for(&self.listener, PollFlags::IN).is_ok() {
+            // A connection may be gone again by the time it is accepted.
+            let Ok((stream, _)) = self.listener.accept() else { continue };
+            let Ok(guest) = self.admit(stream) else { continue };
+            let serve = Arc::clone(&self.serve);
+            threads.retain(|thread| !thread.is_finished());
+            threads.push(std::thread::spawn(move || serve(guest)));
+        }
+        for thread in threads {
+            thread.join().ok();
+        }
+    }
+
+    fn admit(&self, stream: TcpStream) -> io::Result<Guest> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        let number = self.tally.connections.fetch_add(1, Ordering::SeqCst) + 1;
+        Ok(Guest { stream, number, ending: self.ending.clone(), tally: Arc::clone(&self.tally) })
+    }
+}
+
+/// An accepted connection. Reading and writing wait, and fail once the endpoint is dropped.
+pub struct Guest {
+    stream: TcpStream,
+    number: u64,
+    ending: Ending,
+    tally: Arc<Tally>,
+}
+
+impl Guest {
+    /// The first connection of an endpoint is 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Counts a request that has arrived whole.
+    pub fn delivered(&self) {
+        self.tally.requests.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Reads nothing and says nothing until the peer has left.
+    pub fn stand_still(&self) {
+        self.ending.wait_for(&self.stream, PollFlags::RDHUP).ok();
+    }
+
+    /// Ends the connection with RST.
+    pub fn reset(self) {
+        reset(self.stream);
+    }
+
+    /// Sends FIN, then reads until the peer has closed too.
+    ///
+    /// Closing with bytes unread would send RST, which may overtake what was written before.
+    pub fn finish(mut self) {
+        self.stream.shutdown(Shutdown::Write).ok();
+        io::copy(&mut self, &mut io::sink()).ok();
+    }
+
+    pub(super) fn into_parts(self) -> (TcpStream, Ending) {
+        (self.stream, self.ending)
+    }
+}
+
+impl Read for Guest {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.ending.wait_for(&self.stream, PollFlags::IN)?;
+            match self.stream.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+impl Write for Guest {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            self.ending.wait_for(&self.stream, PollFlags::OUT)?;
+            match self.stream.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Closes a socket with RST; whatever had not left it yet is thrown away.
+pub(super) fn reset(stream: TcpStream) {
+    set_socket_linger(&stream, Some(Duration::ZERO)).ok();
+    drop(stream);
+}
+
+/// The read end of a pipe nobody writes to: it hangs up when the owner of the write end is dropped.
+#[derive(Clone)]
+pub(super) struct Ending(Arc<OwnedFd>);
+
+impl Ending {
+    /// The first value is to be held for as long as nothing has to end.
+    pub(super) fn new() -> io::Result<(OwnedFd, Ending)> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        Ok((write, Ending(Arc::new(read))))
+    }
+
+    fn wait_for(&self, source: impl AsFd, flags: PollFlags) -> io::Result<()> {
+        self.wait(&mut [PollFd::new(&source, flags)], None)
+    }
+
+    /// Waits for any of `sources` or until `due`; an error says that it is time to end.
+    pub(super) fn wait(&self, sources: &mut [PollFd<'_>], due: Option<Instant>) -> io::Result<()> {
+        let mut all = vec![PollFd::new(&*self.0, PollFlags::IN)];
+        all.extend(sources.iter().cloned());
+        loop {
+            let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            match poll(&mut all, timeout.as_ref()) {
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) if !all[0].revents().is_empty() => return Err(io::ErrorKind::ConnectionAborted.into()),
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+}

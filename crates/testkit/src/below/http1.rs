@@ -1,0 +1,140 @@
+//! HTTP/1.1 by hand: as much as a healthy answer needs, and the heads no client should accept (H29).
+
+use std::io::{self, Read, Write};
+
+use super::Times;
+use super::endpoint::{Endpoint, Guest};
+use super::reply::reply;
+
+/// The longest head that is read.
+const MOST_HEAD: usize = 64 << 10;
+
+/// What is wrong with the head of an answer. The body is a good answer, as far as it can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadFault {
+    /// One header of 64 KiB.
+    LongHeader,
+    /// Ten thousand headers.
+    ManyHeaders,
+    /// A header line that never ends.
+    Endless,
+    /// `Content-Length` twice, and different.
+    TwoLengths,
+    /// `Transfer-Encoding: chunked` and `Content-Length` at once, each giving another end to the same bytes.
+    LengthAndChunks,
+    /// A status line that is none.
+    Garbage,
+}
+
+/// Answers with such a head; once `times` are used up, a healthy server.
+pub fn serve(fault: HeadFault, times: Times) -> io::Result<Endpoint> {
+    Endpoint::start(move |guest| if times.covers(guest.number()) { spoil(guest, fault) } else { attend(guest) })
+}
+
+/// Serves a plain connection in good health.
+pub(super) fn attend(mut guest: Guest) {
+    converse(&mut guest, Guest::delivered);
+    guest.finish();
+}
+
+/// Answers until the peer has left or asked to be the last; counts what has a body.
+pub(super) fn converse<S: Read + Write>(stream: &mut S, delivered: impl Fn(&S)) {
+    while let Ok(Some(request)) = read_request(stream) {
+        if !request.body.is_empty() {
+            delivered(stream);
+        }
+        let last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        if write_reply(stream, &request.body).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn spoil(mut guest: Guest, fault: HeadFault) {
+    let Ok(Some(request)) = read_request(&mut guest) else { return };
+    guest.delivered();
+    // The client may hang up at any point of it, as it should.
+    if write_spoiled(&mut guest, fault, &reply(&request.body).body).is_ok() {
+        guest.finish();
+    }
+}
+
+fn write_spoiled(stream: &mut impl Write, fault: HeadFault, body: &[u8]) -> io::Result<()> {
+    let length = body.len();
+    let head = match fault {
+        HeadFault::LongHeader => format!("X-Long: {}\r\nContent-Length: {length}\r\n", "a".repeat(64 << 10)),
+        HeadFault::ManyHeaders => {
+            let many: String = (0..10_000).map(|number| format!("X-{number}: a\r\n")).collect();
+            format!("{many}Content-Length: {length}\r\n")
+        }
+        HeadFault::Endless => return write_endless(stream),
+        HeadFault::TwoLengths => format!("Content-Length: {length}\r\nContent-Length: {}\r\n", length - 1),
+        HeadFault::LengthAndChunks => {
+            let chunked = [format!("{length:x}\r\n").as_bytes(), body, b"\r\n0\r\n\r\n"].concat();
+            let head = format!("Content-Length: {length}\r\nTransfer-Encoding: chunked\r\n");
+            return write_with(stream, &head, &chunked);
+        }
+        HeadFault::Garbage => return stream.write_all(b"220 mail.example ESMTP ready\r\n\r\n"),
+    };
+    write_with(stream, &head, body)
+}
+
+fn write_with(stream: &mut impl Write, head: &str, body: &[u8]) -> io::Result<()> {
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{head}\r\n")?;
+    stream.write_all(body)
+}
+
+fn write_endless(stream: &mut impl Write) -> io::Result<()> {
+    stream.write_all(b"HTTP/1.1 200 OK\r\nX-Endless: ")?;
+    loop {
+        stream.write_all(&[b'a'; 4096])?;
+    }
+}
+
+/// A request in full: its head as text, its body as `Content-Length` gives it.
+struct Request {
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Request {
+    /// The value of a header, by its name in any case.
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+/// Reads one request, or nothing if the peer closed before it.
+fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
+    let Some(head) = read_head(stream)? else { return Ok(None) };
+    let mut request = Request { head, body: Vec::new() };
+    let length = request.header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
+    stream.take(length).read_to_end(&mut request.body)?;
+    if (request.body.len() as u64) < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(Some(request)) }
+}
+
+/// Reads up to the empty line and not a byte further.
+pub(super) fn read_head(stream: &mut impl Read) -> io::Result<Option<String>> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") && head.len() < MOST_HEAD {
+        let mut byte = [0];
+        if stream.read(&mut byte)? == 0 {
+            return Ok(None);
+        }
+        head.push(byte[0]);
+    }
+    Ok(Some(String::from_utf8_lossy(&head).into_owned()))
+}
+
+/// Answers a body in good health.
+fn write_reply(stream: &mut impl Write, body: &[u8]) -> io::Result<()> {
+    let reply = reply(body);
+    let (status, length) = (reply.status, reply.body.len());
+    let head =
+        format!("HTTP/1.1 {status} Answer\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(&[head.as_bytes(), &reply.body].concat())?;
+    stream.flush()
+}

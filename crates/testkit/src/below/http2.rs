@@ -1,0 +1,212 @@
+//! HTTP/2 over TLS: a healthy minimal server, and those that misuse the protocol (H30).
+//!
+//! The server reads requests without decoding their headers: it knows a request by its stream and its body, which is
+//! all that a stateless JSON-RPC request needs.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+
+use super::Times;
+use super::certificates::TestCa;
+use super::endpoint::Endpoint;
+use super::frames::{
+    ACK, CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, INITIAL_WINDOW_SIZE, NO_ERROR, PING,
+    PREFACE, REFUSED_STREAM, RST_STREAM, SETTINGS, header_block,
+};
+use super::reply::reply;
+use super::tls::{self, Secured};
+
+/// What an HTTP/2 server does wrong. Floods go on until the client hangs up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Http2Fault {
+    None,
+    /// GOAWAY before any request, for stream 0: nothing will be served here.
+    GoAwayFirst,
+    /// GOAWAY once the request has come, for stream 0: the request was provably not looked at.
+    GoAwayRefusing,
+    /// GOAWAY that includes the request, then its answer, then the end: the graceful way.
+    GoAwayDraining,
+    /// GOAWAY that includes the request, then the end: nobody knows what became of it.
+    GoAwayAbandoning,
+    /// RST_STREAM with REFUSED_STREAM: the request was provably not looked at.
+    RefusedStream,
+    /// RST_STREAM with CANCEL, on every stream.
+    ResetStream,
+    /// RST_STREAM for the request's stream, without end.
+    ResetFlood,
+    /// Empty SETTINGS from the start, without end and without reading what they are answered with.
+    SettingsFlood,
+    /// PING from the start, likewise.
+    PingFlood,
+    /// A header block that never ends.
+    ContinuationFlood,
+    /// An initial window of 0 that never opens: the request's body cannot be sent.
+    ZeroWindow,
+    /// DATA without a byte, without end.
+    EmptyDataFlood,
+    /// Takes the request and is never heard of again; pings are not answered either (H26).
+    Silent,
+}
+
+/// Serves `h2` with such a fault; once `times` are used up, a healthy server.
+pub fn serve(authority: &TestCa, fault: Http2Fault, times: Times) -> io::Result<Endpoint> {
+    let config = tls::server_config(&authority.server(), &["h2"])?;
+    Endpoint::start(move |guest| {
+        let fault = if times.covers(guest.number()) { fault } else { Http2Fault::None };
+        let Ok(secured) = tls::secure(guest, &config) else { return };
+        let mut conversation = Conversation { stream: secured, bodies: HashMap::new() };
+        match conversation.hold(fault) {
+            Ok(Exit::Leave) => tls::leave(conversation.stream),
+            Ok(Exit::StandStill) => conversation.stream.sock.stand_still(),
+            Err(_) => {}
+        }
+    })
+}
+
+/// How the server goes on once it has done what it had to do.
+enum Exit {
+    Leave,
+    StandStill,
+}
+
+struct Conversation {
+    stream: Secured,
+    /// Bodies that have not ended, by stream.
+    bodies: HashMap<u32, Vec<u8>>,
+}
+
+/// A request that has arrived whole.
+struct Request {
+    stream: u32,
+    body: Vec<u8>,
+}
+
+impl Conversation {
+    fn hold(&mut self, fault: Http2Fault) -> io::Result<Exit> {
+        self.greet(fault)?;
+        match fault {
+            Http2Fault::GoAwayFirst => {
+                self.send(&Frame::go_away(0, NO_ERROR))?;
+                return Ok(Exit::Leave);
+            }
+            Http2Fault::SettingsFlood => return self.flood(&Frame::settings(&[])),
+            Http2Fault::PingFlood => return self.flood(&Frame::new(PING, 0, 0, [0; 8])),
+            _ => {}
+        }
+        loop {
+            let Some(request) = self.next_request()? else { return Ok(Exit::Leave) };
+            if !request.body.is_empty() {
+                self.stream.sock.delivered();
+            }
+            if let Some(exit) = self.serve(fault, &request)? {
+                return Ok(exit);
+            }
+        }
+    }
+
+    fn greet(&mut self, fault: Http2Fault) -> io::Result<()> {
+        let mut preface = [0; PREFACE.len()];
+        self.stream.read_exact(&mut preface)?;
+        if preface != PREFACE {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let closed_window = [(INITIAL_WINDOW_SIZE, 0)];
+        self.send(&Frame::settings(if fault == Http2Fault::ZeroWindow { &closed_window } else { &[] }))
+    }
+
+    /// Does to a request what the fault demands; nothing means that another request may follow.
+    fn serve(&mut self, fault: Http2Fault, request: &Request) -> io::Result<Option<Exit>> {
+        let stream = request.stream;
+        match fault {
+            Http2Fault::GoAwayRefusing => self.send(&Frame::go_away(0, NO_ERROR))?,
+            Http2Fault::GoAwayDraining => {
+                self.send(&Frame::go_away(stream, NO_ERROR))?;
+                self.answer(request)?;
+            }
+            Http2Fault::GoAwayAbandoning => self.send(&Frame::go_away(stream, NO_ERROR))?,
+            Http2Fault::ResetFlood => return self.flood(&Frame::reset(stream, CANCEL)).map(Some),
+            Http2Fault::ContinuationFlood => return self.flood_headers(stream).map(Some),
+            Http2Fault::EmptyDataFlood => {
+                self.send(&answer_head(stream, 200, END_HEADERS))?;
+                return self.flood(&Frame::new(DATA, 0, stream, [])).map(Some);
+            }
+            Http2Fault::Silent => return Ok(Some(Exit::StandStill)),
+            Http2Fault::RefusedStream => return self.send(&Frame::reset(stream, REFUSED_STREAM)).map(|()| None),
+            Http2Fault::ResetStream => return self.send(&Frame::reset(stream, CANCEL)).map(|()| None),
+            _ => return self.answer(request).map(|()| None),
+        }
+        Ok(Some(Exit::Leave))
+    }
+
+    fn answer(&mut self, request: &Request) -> io::Result<()> {
+        let reply = reply(&request.body);
+        self.send(&answer_head(request.stream, reply.status, END_HEADERS))?;
+        self.send(&Frame::new(DATA, END_STREAM, request.stream, reply.body))
+    }
+
+    /// Reads until a request is complete, minding the connection's housekeeping; nothing when the peer has left.
+    fn next_request(&mut self) -> io::Result<Option<Request>> {
+        loop {
+            let frame = match Frame::read(&mut self.stream) {
+                Ok(frame) => frame,
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            if let Some(request) = self.take(frame)? {
+                return Ok(Some(request));
+            }
+        }
+    }
+
+    fn take(&mut self, frame: Frame) -> io::Result<Option<Request>> {
+        match frame.kind {
+            SETTINGS | PING if !frame.is(ACK) => {
+                let echo = if frame.kind == PING { frame.payload } else { Vec::new() };
+                self.send(&Frame::new(frame.kind, ACK, 0, echo))?;
+            }
+            HEADERS => drop(self.bodies.insert(frame.stream, Vec::new())),
+            DATA => self.take_data(&frame)?,
+            RST_STREAM => drop(self.bodies.remove(&frame.stream)),
+            _ => {}
+        }
+        let ended = matches!(frame.kind, HEADERS | DATA) && frame.flags & END_STREAM != 0;
+        let body = if ended { self.bodies.remove(&frame.stream) } else { None };
+        Ok(body.map(|body| Request { stream: frame.stream, body }))
+    }
+
+    fn take_data(&mut self, frame: &Frame) -> io::Result<()> {
+        if let Some(body) = self.bodies.get_mut(&frame.stream) {
+            body.extend(&frame.payload);
+        }
+        let length = frame.payload.len() as u32;
+        if length > 0 {
+            self.send(&Frame::window_update(0, length))?;
+        }
+        if length > 0 && !frame.is(END_STREAM) {
+            self.send(&Frame::window_update(frame.stream, length))?;
+        }
+        Ok(())
+    }
+
+    /// Sends one frame over and over; the error with which that ends is the client's hanging up.
+    fn flood(&mut self, frame: &Frame) -> io::Result<Exit> {
+        let many = frame.bytes().repeat(256);
+        loop {
+            self.stream.write_all(&many)?;
+        }
+    }
+
+    fn flood_headers(&mut self, stream: u32) -> io::Result<Exit> {
+        self.send(&answer_head(stream, 200, 0))?;
+        self.flood(&Frame::new(CONTINUATION, 0, stream, header_block(&[("x-more", "a")])))
+    }
+
+    fn send(&mut self, frame: &Frame) -> io::Result<()> {
+        frame.write(&mut self.stream)
+    }
+}
+
+fn answer_head(stream: u32, status: u16, flags: u8) -> Frame {
+    let block = header_block(&[(":status", &status.to_string()), ("content-type", "application/json")]);
+    Frame::new(HEADERS, flags, stream, block)
+}

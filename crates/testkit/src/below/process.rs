@@ -1,0 +1,224 @@
+//! One piece in a process of its own: `faultd below CASE`.
+//!
+//! It prints `listening 127.0.0.1:PORT`, serves until its stdin closes, and then says what it has seen.
+
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::cases::{self, Kind, Target};
+use super::script::{Direction, Fault, Moment, Rule, Script, Which};
+use super::{
+    ConnectProxy, Endpoint, FaultProxy, FullBacklog, Refused, TestCa, Times, black_hole, reset_after_accept,
+    serve_heads, serve_http2, serve_plain, serve_tls,
+};
+
+const USAGE: &str = "usage: faultd below CASE [--times N] [--ca FILE] [--client FILE] [--to ADDRESS]
+       [--authorization VALUE] [--rule 'connection 2 to-client after 100 cut']...
+--times commits the fault on the first N connections only. --ca and --client are written: the authority to trust, and
+a client certificate with its key. --to is where a proxy leads. A rule is [connection N] to-server|to-client
+opening|before N|after N, then cut | close | half-close | black-hole | delay MS | trickle BYTES MS | garbage TEXT.";
+
+/// Serves the case that the arguments name, and returns the exit code.
+pub fn run(arguments: &[String]) -> i32 {
+    match serve(arguments) {
+        Ok(()) => 0,
+        Err(problem) => {
+            eprintln!("faultd below: {problem}\n{USAGE}");
+            2
+        }
+    }
+}
+
+fn serve(arguments: &[String]) -> Result<(), String> {
+    let options = Options::parse(arguments)?;
+    let running = options.start().map_err(|error| error.to_string())?;
+    println!("listening {}", running.address());
+    io::stdout().flush().ok();
+    io::copy(&mut io::stdin().lock(), &mut io::sink()).ok();
+    println!("{}", running.summary());
+    Ok(())
+}
+
+struct Options {
+    kind: Kind,
+    times: Times,
+    ca: Option<PathBuf>,
+    client: Option<PathBuf>,
+    to: SocketAddr,
+    authorization: String,
+    script: Script,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Options, String> {
+        let (name, flags) = arguments.split_first().ok_or("no case given")?;
+        let case = cases::find(name).ok_or_else(|| format!("no case {name}"))?;
+        let mut options = Options {
+            kind: case.kind,
+            times: Times::Always,
+            ca: None,
+            client: None,
+            to: (Ipv4Addr::LOCALHOST, 1).into(),
+            authorization: String::new(),
+            script: Script::default(),
+        };
+        for pair in flags.chunks(2) {
+            let [flag, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
+            options.set(flag, value)?;
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, flag: &str, value: &str) -> Result<(), String> {
+        match flag {
+            "--times" => self.times = Times::First(number(value)?),
+            "--ca" => self.ca = Some(value.into()),
+            "--client" => self.client = Some(value.into()),
+            "--to" => self.to = number(value)?,
+            "--authorization" => value.clone_into(&mut self.authorization),
+            "--rule" => self.script.rules.push(value.parse()?),
+            _ => return Err(format!("no option {flag}")),
+        }
+        Ok(())
+    }
+
+    fn start(self) -> io::Result<Running> {
+        let times = self.times;
+        Ok(match self.kind {
+            Kind::Plain => Running::Endpoint(serve_plain()?),
+            Kind::Refused => Running::Refused(Refused::bind()?),
+            Kind::FullBacklog => Running::FullBacklog(FullBacklog::bind()?),
+            Kind::Reset => Running::Endpoint(reset_after_accept(times)?),
+            Kind::BlackHole => Running::Endpoint(black_hole(times)?),
+            Kind::Tls(fault) => Running::Endpoint(serve_tls(&self.authority()?, fault, times)?),
+            Kind::Head(fault) => Running::Endpoint(serve_heads(fault, times)?),
+            Kind::Http2(fault) => Running::Endpoint(serve_http2(&self.authority()?, fault, times)?),
+            Kind::Connect(manner) => {
+                let target = Target { server: self.to, authorization: self.authorization };
+                Running::Connect(ConnectProxy::start(manner(target))?)
+            }
+            Kind::FaultProxy => Running::FaultProxy(FaultProxy::start(self.to, self.script)?),
+        })
+    }
+
+    /// An authority for this run, left where the options say.
+    fn authority(&self) -> io::Result<TestCa> {
+        let authority = TestCa::new();
+        if let Some(path) = &self.ca {
+            std::fs::write(path, authority.pem())?;
+        }
+        if let Some(path) = &self.client {
+            std::fs::write(path, authority.client("Test Client").pem())?;
+        }
+        Ok(authority)
+    }
+}
+
+enum Running {
+    Endpoint(Endpoint),
+    Refused(Refused),
+    FullBacklog(FullBacklog),
+    Connect(ConnectProxy),
+    FaultProxy(FaultProxy),
+}
+
+impl Running {
+    fn address(&self) -> SocketAddr {
+        match self {
+            Running::Endpoint(endpoint) => endpoint.address(),
+            Running::Refused(port) => port.address(),
+            Running::FullBacklog(port) => port.address(),
+            Running::Connect(proxy) => proxy.address(),
+            Running::FaultProxy(proxy) => proxy.address(),
+        }
+    }
+
+    /// What has been seen so far, in one line.
+    fn summary(&self) -> String {
+        match self {
+            Running::Endpoint(endpoint) => {
+                format!("connections {} requests {}", endpoint.connections(), endpoint.requests())
+            }
+            Running::Connect(proxy) => format!("asked {}", proxy.asked().len()),
+            Running::FaultProxy(proxy) => {
+                let traffic = proxy.traffic();
+                let (to_server, to_client) = (traffic.to_server, traffic.to_client);
+                format!("connections {} to-server {to_server} to-client {to_client}", traffic.connections)
+            }
+            Running::Refused(_) | Running::FullBacklog(_) => "nothing".to_owned(),
+        }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rule, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (which, words) = match words.as_slice() {
+            ["connection", count, rest @ ..] => (Which::Only(number(count)?), rest),
+            rest => (Which::Every, rest),
+        };
+        let (direction, words) = match words {
+            ["to-server", rest @ ..] => (Direction::ToServer, rest),
+            ["to-client", rest @ ..] => (Direction::ToClient, rest),
+            _ => return Err(format!("no direction in {text}")),
+        };
+        let (moment, words) = match words {
+            ["opening", rest @ ..] => (Moment::Opening, rest),
+            ["before", count, rest @ ..] => (Moment::Before(number(count)?), rest),
+            ["after", count, rest @ ..] => (Moment::After(number(count)?), rest),
+            _ => return Err(format!("no moment in {text}")),
+        };
+        Ok(Rule { which, direction, moment, fault: fault(words)? })
+    }
+}
+
+fn fault(words: &[&str]) -> Result<Fault, String> {
+    Ok(match words {
+        ["cut"] => Fault::Cut,
+        ["close"] => Fault::Close,
+        ["half-close"] => Fault::HalfClose,
+        ["black-hole"] => Fault::BlackHole,
+        ["delay", time] => Fault::Delay(milliseconds(time)?),
+        ["trickle", bytes, time] => Fault::Trickle { bytes: number(bytes)?, every: milliseconds(time)? },
+        ["garbage", text @ ..] => Fault::Garbage(text.join(" ").into_bytes()),
+        _ => return Err(format!("no fault {}", words.join(" "))),
+    })
+}
+
+fn milliseconds(text: &str) -> Result<Duration, String> {
+    number(text).map(Duration::from_millis)
+}
+
+fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{text} does not parse"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_read_as_they_are_written() {
+        let check = |text: &str, rule: Rule| assert_eq!(text.parse(), Ok(rule), "{text}");
+        check("to-client after 100 cut", Rule::new(Direction::ToClient, Moment::After(100), Fault::Cut));
+        let slow = Fault::Trickle { bytes: 3, every: Duration::from_millis(20) };
+        check(
+            "connection 2 to-server opening trickle 3 20",
+            Rule::new(Direction::ToServer, Moment::Opening, slow).on(Which::Only(2)),
+        );
+        check(
+            "to-client before 0 garbage a b",
+            Rule::new(Direction::ToClient, Moment::Before(0), Fault::Garbage(b"a b".to_vec())),
+        );
+        for wrong in
+            ["", "to-nobody opening cut", "to-client after x cut", "to-client after 1", "to-client after 1 sulk"]
+        {
+            assert!(wrong.parse::<Rule>().is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The byte-level fault proxy: a port in front of a server, and a [`Script`] of what goes wrong in between.
+//!
+//! It knows nothing of HTTP or TLS and works for any protocol over TCP.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::endpoint::{Endpoint, Guest};
+use super::relay::{Orders, Passed, Relay};
+use super::script::{Direction, Fault, Script};
+
+/// How long the server behind may take to accept. Loopback needs no time; a full backlog never accepts.
+const CONNECT: Duration = Duration::from_secs(1);
+
+/// Listens on `127.0.0.1`, forwards to one address, and spoils what its script says.
+///
+/// A client that gets through finds the connection reset when the server behind cannot be reached. Dropping the
+/// proxy closes every connection and joins every thread.
+pub struct FaultProxy {
+    endpoint: Endpoint,
+    shared: Arc<Shared>,
+}
+
+/// What has gone through a [`FaultProxy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    pub connections: u64,
+    /// Bytes let through, without those the proxy made up itself.
+    pub to_server: u64,
+    pub to_client: u64,
+}
+
+struct Shared {
+    script: Mutex<Script>,
+    passed: Passed,
+    lines: Mutex<Vec<Line>>,
+}
+
+/// A way to reach the thread of one connection.
+struct Line {
+    connection: u64,
+    bell: OwnedFd,
+    faults: Sender<(Direction, Fault)>,
+}
+
+impl FaultProxy {
+    pub fn start(server: SocketAddr, script: impl Into<Script>) -> io::Result<FaultProxy> {
+        let script = Mutex::new(script.into());
+        let shared = Arc::new(Shared { script, passed: Passed::default(), lines: Mutex::default() });
+        let ours = Arc::clone(&shared);
+        let endpoint = Endpoint::start(move |guest| {
+            ours.relay(guest, server).ok();
+        })?;
+        Ok(FaultProxy { endpoint, shared })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.endpoint.address()
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        let passed = &self.shared.passed;
+        Traffic {
+            connections: self.endpoint.connections(),
+            to_server: passed.to_server.load(Ordering::SeqCst),
+            to_client: passed.to_client.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Replaces the script for the connections that are opened from now on.
+    pub fn follow(&self, script: impl Into<Script>) {
+        *locked(&self.shared.script) = script.into();
+    }
+
+    /// Commits a fault on every connection that has carried a byte and is still open, whatever its script says. Returns
+    /// before it is done.
+    pub fn strike(&self, direction: Direction, fault: &Fault) {
+        for line in locked(&self.shared.lines).iter() {
+            if line.faults.send((direction, fault.clone())).is_ok() {
+                rustix::io::write(&line.bell, &[1]).ok();
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn relay(&self, guest: Guest, server: SocketAddr) -> io::Result<()> {
+        let number = guest.number();
+        let Ok(behind) = TcpStream::connect_timeout(&server, CONNECT) else {
+            guest.reset();
+            return Ok(());
+        };
+        let (client, ending) = guest.into_parts();
+        let script = locked(&self.script).clone();
+        let relay = Relay::new([client, behind], (&script, number), &self.passed, &ending)?;
+        relay.obeying(self.connect_line(number)?).run();
+        locked(&self.lines).retain(|line| line.connection != number);
+        Ok(())
+    }
+
+    fn connect_line(&self, connection: u64) -> io::Result<Orders> {
+        let (bell, ringer) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (sender, faults) = channel();
+        locked(&self.lines).push(Line { connection, bell: ringer, faults: sender });
+        Ok(Orders { bell, faults })
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,260 @@
+//! Carries bytes between two sockets in the manner of a script: one thread, both directions, no blocking call.
+//!
+//! What is decided in [`Lane`] is performed here. Without a rule the relay is transparent: FIN passes on as FIN and
+//! RST as RST.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::endpoint::{Ending, reset};
+use super::script::{Direction, Fault, Lane, Script, Step};
+
+/// How much is read ahead of what may pass.
+const READ_AHEAD: usize = 64 << 10;
+
+/// Bytes let through, towards the server and towards the client.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    pub to_server: AtomicU64,
+    pub to_client: AtomicU64,
+}
+
+/// Faults ordered from outside: the pipe wakes the relay, the channel says what to do.
+pub(super) struct Orders {
+    pub bell: OwnedFd,
+    pub faults: Receiver<(Direction, Fault)>,
+}
+
+/// A connection through the proxy, while both sides are held.
+pub(super) struct Relay<'a> {
+    flows: [Flow; 2],
+    passed: &'a Passed,
+    ending: &'a Ending,
+    orders: Option<Orders>,
+}
+
+/// One direction: read from `source`, held in `arrived`, let through to `leaving`, written to the other's source.
+struct Flow {
+    source: TcpStream,
+    lane: Lane,
+    arrived: Vec<u8>,
+    leaving: Vec<u8>,
+    held_until: Option<Instant>,
+    state: State,
+    source_ended: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Flowing,
+    /// The receiver has had its FIN.
+    Discarding,
+    Stopped,
+}
+
+/// How a connection came to its end before both directions had.
+enum Early {
+    Cut,
+    Close,
+}
+
+impl<'a> Relay<'a> {
+    pub(super) fn new(
+        [client, server]: [TcpStream; 2],
+        (script, number): (&Script, u64),
+        passed: &'a Passed,
+        ending: &'a Ending,
+    ) -> io::Result<Relay<'a>> {
+        client.set_nonblocking(true)?;
+        server.set_nonblocking(true)?;
+        server.set_nodelay(true)?;
+        let to_server = Flow::new(client, script.lane(number, Direction::ToServer));
+        let to_client = Flow::new(server, script.lane(number, Direction::ToClient));
+        Ok(Relay { flows: [to_server, to_client], passed, ending, orders: None })
+    }
+
+    pub(super) fn obeying(self, orders: Orders) -> Relay<'a> {
+        Relay { orders: Some(orders), ..self }
+    }
+
+    /// Carries until both directions have ended, a fault ends them, or the proxy is dropped.
+    pub(super) fn run(mut self) {
+        loop {
+            match self.advance() {
+                Ok(()) => {}
+                Err(Early::Cut) => return self.flows.into_iter().for_each(|flow| reset(flow.source)),
+                Err(Early::Close) => return self.close(),
+            }
+            if self.flows.iter().all(Flow::is_over) || self.wait().is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Does whatever can be done without waiting.
+    fn advance(&mut self) -> Result<(), Early> {
+        for (direction, fault) in self.take_orders() {
+            self.strike(direction, fault)?;
+        }
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            self.flow(direction).fill()?;
+            while let Some(step) = self.next_step(direction)? {
+                match step {
+                    Step::Pass(bytes, pause) => {
+                        self.counter(direction).fetch_add(bytes as u64, Ordering::SeqCst);
+                        self.flow(direction).pass(bytes);
+                        self.flow(direction).hold(pause);
+                    }
+                    Step::Strike(fault) => self.strike(direction, fault)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next step of a direction that is neither held nor waiting for its receiver. After the last step of all, the
+    /// receiver is told that nothing follows.
+    fn next_step(&mut self, direction: Direction) -> Result<Option<Step>, Early> {
+        let [from_client, from_server] = &mut self.flows;
+        let (flow, receiver) = match direction {
+            Direction::ToServer => (from_client, &from_server.source),
+            Direction::ToClient => (from_server, &from_client.source),
+        };
+        flow.flush(receiver)?;
+        if !flow.may_move() {
+            return Ok(None);
+        }
+        let step = flow.lane.next(flow.arrived.len());
+        if step.is_none() && flow.source_ended {
+            receiver.shutdown(Shutdown::Write).ok();
+            flow.state = State::Discarding;
+        }
+        Ok(step)
+    }
+
+    fn strike(&mut self, direction: Direction, fault: Fault) -> Result<(), Early> {
+        match fault {
+            Fault::Cut => return Err(Early::Cut),
+            Fault::Close => return Err(Early::Close),
+            Fault::HalfClose => {
+                self.receiver(direction).shutdown(Shutdown::Write).ok();
+                self.flow(direction).state = State::Discarding;
+            }
+            Fault::Delay(time) => self.flow(direction).hold(time),
+            Fault::Garbage(bytes) => self.flow(direction).leaving.extend(bytes),
+            Fault::BlackHole => self.flow(direction).state = State::Stopped,
+            Fault::Trickle { .. } => self.flow(direction).lane.strike(fault),
+        }
+        Ok(())
+    }
+
+    fn take_orders(&mut self) -> Vec<(Direction, Fault)> {
+        let Some(orders) = &self.orders else { return Vec::new() };
+        let faults: Vec<_> = orders.faults.try_iter().collect();
+        // One byte rings the bell for each order, so a read for each leaves none behind.
+        for _ in &faults {
+            rustix::io::read(&orders.bell, &mut [0; 1]).ok();
+        }
+        faults
+    }
+
+    fn wait(&self) -> io::Result<()> {
+        let mut sources = Vec::new();
+        sources.extend(self.orders.as_ref().map(|orders| PollFd::new(&orders.bell, PollFlags::IN)));
+        for (flow, other) in [(0, 1), (1, 0)].map(|(one, other)| (&self.flows[one], &self.flows[other])) {
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, flow.wants_input());
+            flags.set(PollFlags::OUT, !other.leaving.is_empty() && other.state == State::Flowing);
+            // A socket that hung up would wake a poll that has no use for it, again and again.
+            if !flags.is_empty() {
+                sources.push(PollFd::new(&flow.source, flags));
+            }
+        }
+        let due = self.flows.iter().filter_map(|flow| flow.held_until).min();
+        self.ending.wait(&mut sources, due)
+    }
+
+    /// Reads away what has arrived, because closing over unread bytes would send RST.
+    fn close(mut self) {
+        for flow in &mut self.flows {
+            flow.source.shutdown(Shutdown::Write).ok();
+            while matches!(flow.source.read(&mut [0; 4096]), Ok(1..)) {}
+        }
+    }
+
+    fn flow(&mut self, direction: Direction) -> &mut Flow {
+        &mut self.flows[direction as usize]
+    }
+
+    fn receiver(&self, direction: Direction) -> &TcpStream {
+        &self.flows[1 - direction as usize].source
+    }
+
+    fn counter(&self, direction: Direction) -> &AtomicU64 {
+        match direction {
+            Direction::ToServer => &self.passed.to_server,
+            Direction::ToClient => &self.passed.to_client,
+        }
+    }
+}
+
+impl Flow {
+    fn new(source: TcpStream, lane: Lane) -> Flow {
+        let (arrived, leaving) = (Vec::new(), Vec::new());
+        Flow { source, lane, arrived, leaving, held_until: None, state: State::Flowing, source_ended: false }
+    }
+
+    /// Reads what is there; a peer that reset its side has the other side reset too.
+    fn fill(&mut self) -> Result<(), Early> {
+        let mut buffer = [0; 16 << 10];
+        while self.wants_input() {
+            match self.source.read(&mut buffer) {
+                Ok(0) => self.source_ended = true,
+                Ok(_) if self.state == State::Discarding => {}
+                Ok(count) => self.arrived.extend(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => return Err(Early::Cut),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes as much of what has been let through as the receiver takes.
+    fn flush(&mut self, mut receiver: &TcpStream) -> Result<(), Early> {
+        while !self.leaving.is_empty() && self.state == State::Flowing {
+            match receiver.write(&self.leaving) {
+                Ok(count) => drop(self.leaving.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => return Err(Early::Cut),
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, count: usize) {
+        self.leaving.extend(self.arrived.drain(..count));
+    }
+
+    fn hold(&mut self, time: Duration) {
+        self.held_until = (!time.is_zero()).then(|| Instant::now() + time);
+    }
+
+    fn may_move(&mut self) -> bool {
+        self.held_until = self.held_until.filter(|until| *until > Instant::now());
+        self.state == State::Flowing && self.leaving.is_empty() && self.held_until.is_none()
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.source_ended && self.state != State::Stopped && self.arrived.len() < READ_AHEAD
+    }
+
+    fn is_over(&self) -> bool {
+        self.source_ended && self.state == State::Discarding
+    }
+}

@@ -1,0 +1,58 @@
+//! What the smallest healthy server of revision 2026-07-28 answers: one stateless request in, one JSON answer out.
+
+use serde_json::{Value, json};
+
+/// An answer before it is put into HTTP.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub status: u16,
+    /// Empty where there is nothing to say.
+    pub body: Vec<u8>,
+}
+
+/// Answers the body of a POST; a request without a body is told that only POST is understood.
+pub(super) fn reply(body: &[u8]) -> Reply {
+    if body.is_empty() {
+        return Reply { status: 405, body: Vec::new() };
+    }
+    let Ok(message) = serde_json::from_slice::<Value>(body) else {
+        return failure(400, &Value::Null, -32700, "Parse error");
+    };
+    let Some(id) = message.get("id") else { return Reply { status: 202, body: Vec::new() } };
+    match result(&message) {
+        Some(mut result) => {
+            result["resultType"] = json!("complete");
+            Reply { status: 200, body: written(&json!({ "jsonrpc": "2.0", "id": id, "result": result })) }
+        }
+        None => failure(404, id, -32601, "Method not found"),
+    }
+}
+
+fn result(message: &Value) -> Option<Value> {
+    let info = json!({ "io.modelcontextprotocol/serverInfo": { "name": "below", "version": "0" } });
+    Some(match message["method"].as_str()? {
+        "server/discover" => json!({
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": {} },
+            "ttlMs": 60_000,
+            "cacheScope": "public",
+            "_meta": info,
+        }),
+        "tools/list" => json!({
+            "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }],
+            "ttlMs": 60_000,
+            "cacheScope": "public",
+        }),
+        "tools/call" => json!({ "content": [{ "type": "text", "text": message["params"]["arguments"].to_string() }] }),
+        _ => return None,
+    })
+}
+
+fn failure(status: u16, id: &Value, code: i64, text: &str) -> Reply {
+    let error = json!({ "code": code, "message": text });
+    Reply { status, body: written(&json!({ "jsonrpc": "2.0", "id": id, "error": error })) }
+}
+
+fn written(message: &Value) -> Vec<u8> {
+    message.to_string().into_bytes()
+}

@@ -1,0 +1,170 @@
+//! TLS servers that no client may accept (H03), and one that it should.
+//!
+//! Except where the handshake itself is spoiled, what follows it is the smallest healthy server over HTTP/1.1.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+
+use super::Times;
+use super::certificates::{Identity, TestCa};
+use super::endpoint::{Endpoint, Guest};
+use super::http1;
+
+/// What is wrong with a TLS server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// A good certificate from the test's authority.
+    None,
+    Expired,
+    WrongHost,
+    SelfSigned,
+    /// A certificate from an authority that the client has never heard of.
+    UnknownAuthority,
+    /// A certificate from somebody who uses the authority's name, but has not its key.
+    ForgedAuthority,
+    /// Chooses TLS 1.0, whatever the client offers.
+    OldVersion,
+    /// Turns the client away because it offers nothing old enough.
+    OldVersionAlert,
+    /// Has only protocols that no client asks for.
+    NoCommonAlpn,
+    /// Agrees on `h2` and then speaks HTTP/1.1.
+    AlpnLie,
+    /// Reads the client's hello and never answers.
+    Stall,
+    /// Answers the client's hello in plain HTTP.
+    NotTls,
+    /// Demands a certificate that the test's authority has signed.
+    ClientCertificate,
+}
+
+/// An open TLS connection to a guest.
+pub(super) type Secured = StreamOwned<ServerConnection, Guest>;
+
+/// Serves with such a fault; once `times` are used up, a healthy server.
+pub fn serve(authority: &TestCa, fault: TlsFault, times: Times) -> io::Result<Endpoint> {
+    let faulty = config(authority, fault)?;
+    let healthy = config(authority, TlsFault::None)?;
+    Endpoint::start(move |guest| {
+        let (fault, config) = if times.covers(guest.number()) { (fault, &faulty) } else { (TlsFault::None, &healthy) };
+        match fault {
+            TlsFault::OldVersion => answer_hello(guest, &server_hello_1_0()),
+            TlsFault::OldVersionAlert => answer_hello(guest, &ALERT_PROTOCOL_VERSION),
+            TlsFault::NotTls => answer_hello(guest, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"),
+            TlsFault::Stall => stall(guest),
+            _ => attend(guest, config),
+        }
+    })
+}
+
+/// The settings of a server with this certificate that offers these protocols by ALPN.
+pub(super) fn server_config(identity: &Identity, protocols: &[&str]) -> io::Result<Arc<ServerConfig>> {
+    finish(builder()?.with_no_client_auth(), identity, protocols)
+}
+
+/// Completes the handshake; a client that is turned away is told why.
+pub(super) fn secure(guest: Guest, config: &Arc<ServerConfig>) -> io::Result<Secured> {
+    let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+    let mut secured = StreamOwned::new(connection, guest);
+    while secured.conn.is_handshaking() {
+        if let Err(error) = secured.conn.complete_io(&mut secured.sock) {
+            // The alert stands behind whatever was said before it, and only the first piece has been written.
+            while secured.conn.wants_write() && secured.conn.write_tls(&mut secured.sock).is_ok() {}
+            secured.sock.finish();
+            return Err(error);
+        }
+    }
+    Ok(secured)
+}
+
+/// Says goodbye properly, so that the peer does not take the end for a truncation.
+pub(super) fn leave(mut secured: Secured) {
+    secured.conn.send_close_notify();
+    secured.flush().ok();
+    secured.sock.finish();
+}
+
+fn attend(guest: Guest, config: &Arc<ServerConfig>) {
+    let Ok(mut secured) = secure(guest, config) else { return };
+    http1::converse(&mut secured, |secured| secured.sock.delivered());
+    leave(secured);
+}
+
+fn config(authority: &TestCa, fault: TlsFault) -> io::Result<Arc<ServerConfig>> {
+    let identity = match fault {
+        TlsFault::Expired => authority.server_expired(),
+        TlsFault::WrongHost => authority.server_elsewhere(),
+        TlsFault::SelfSigned => Identity::self_signed(),
+        TlsFault::UnknownAuthority => TestCa::named("Another Authority").server(),
+        TlsFault::ForgedAuthority => TestCa::new().server(),
+        _ => authority.server(),
+    };
+    match fault {
+        TlsFault::ClientCertificate => demanding_config(authority, &identity),
+        TlsFault::NoCommonAlpn => server_config(&identity, &["no-such-protocol/1"]),
+        TlsFault::AlpnLie => server_config(&identity, &["h2"]),
+        _ => server_config(&identity, &["http/1.1"]),
+    }
+}
+
+fn demanding_config(authority: &TestCa, identity: &Identity) -> io::Result<Arc<ServerConfig>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.der()).map_err(io::Error::other)?;
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    finish(builder()?.with_client_cert_verifier(verifier.map_err(io::Error::other)?), identity, &["http/1.1"])
+}
+
+type Builder<State> = rustls::ConfigBuilder<ServerConfig, State>;
+
+fn builder() -> io::Result<Builder<rustls::WantsVerifier>> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(io::Error::other)
+}
+
+fn finish(
+    builder: Builder<rustls::server::WantsServerCert>,
+    identity: &Identity,
+    protocols: &[&str],
+) -> io::Result<Arc<ServerConfig>> {
+    let (chain, key) = identity.der();
+    let mut config = builder.with_single_cert(chain, key).map_err(io::Error::other)?;
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    config.session_storage = ServerSessionMemoryCache::new(32);
+    Ok(Arc::new(config))
+}
+
+fn stall(mut guest: Guest) {
+    if read_record(&mut guest).is_ok() {
+        guest.stand_still();
+    }
+}
+
+fn answer_hello(mut guest: Guest, answer: &[u8]) {
+    if read_record(&mut guest).is_ok() && guest.write_all(answer).is_ok() {
+        guest.finish();
+    }
+}
+
+/// Reads one TLS record: a type, a version, a length, and so many bytes.
+fn read_record(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut header = [0; 5];
+    stream.read_exact(&mut header)?;
+    let mut payload = vec![0; usize::from(u16::from_be_bytes([header[3], header[4]]))];
+    stream.read_exact(&mut payload)?;
+    Ok(payload)
+}
+
+/// A fatal alert in a record of TLS 1.0: `protocol_version`.
+const ALERT_PROTOCOL_VERSION: [u8; 7] = [0x15, 3, 1, 0, 2, 2, 70];
+
+/// A ServerHello of TLS 1.0: no session, `TLS_RSA_WITH_AES_128_CBC_SHA`, no compression.
+fn server_hello_1_0() -> Vec<u8> {
+    let body = [&[3, 1][..], &[0x5a; 32], &[0], &[0x00, 0x2f], &[0]].concat();
+    let handshake = [&[2, 0, 0, body.len() as u8][..], &body].concat();
+    [&[0x16, 3, 1, 0, handshake.len() as u8][..], &handshake].concat()
+}

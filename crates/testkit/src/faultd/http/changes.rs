@@ -1,0 +1,89 @@
+//! Faults of change: what held a moment ago holds no more.
+
+use serde_json::{Value, json};
+
+use super::Fault;
+use super::exchange::Exchange;
+use super::server::Speaks;
+use super::status::refuse;
+use crate::faultd::frame::{self, Refusal};
+use crate::faultd::healthy::{cached, dressed};
+use crate::faultd::options::Era;
+use crate::faultd::server::locked;
+use crate::faultd::tools;
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+pub fn find(name: &str) -> Option<Fault> {
+    Some(Fault::Intercept(match name {
+        "H37" => switch_era,
+        "H39" => |exchange| change_after_the_list(exchange),
+        "H39-race" => |exchange| change_under_the_list(exchange),
+        "H40" => |exchange| lose_cursor(exchange) && exchange.server.first_time() && invalid_cursor(exchange),
+        "H40-always" => |exchange| lose_cursor(exchange) && invalid_cursor(exchange),
+        _ => return None,
+    }))
+}
+
+/// The first request after the opening finds a server of the other era.
+fn switch_era(exchange: &Exchange<'_>) -> bool {
+    let server = exchange.server;
+    if server.is_open() && exchange.message.is_request() && server.first_time() {
+        let other = if server.options.era == Era::Modern { Speaks::Handshake } else { Speaks::Stateless };
+        *locked(&server.speaks) = other;
+        locked(&server.sessions).clear();
+    }
+    false
+}
+
+/// The list is good for a minute, and is outdated at once; whoever keeps it calls what is gone.
+fn change_after_the_list(exchange: &Exchange<'_>) -> bool {
+    let first = exchange.message.is("tools/list") && exchange.server.first_time();
+    if first {
+        send_list(exchange, &["before"]);
+        exchange.server.announce(CHANGED);
+    }
+    first || after_the_change(exchange)
+}
+
+/// The news overtakes the list that it makes obsolete.
+fn change_under_the_list(exchange: &Exchange<'_>) -> bool {
+    let first = exchange.message.is("tools/list") && exchange.server.first_time();
+    if first {
+        exchange.server.announce(CHANGED);
+        exchange.gone_within(exchange.server.options.delay(4000));
+        send_list(exchange, &["before"]);
+    }
+    first || after_the_change(exchange)
+}
+
+/// A call of the tool that is gone is written down: a client that heard the news has no reason to make it.
+fn after_the_change(exchange: &Exchange<'_>) -> bool {
+    let message = &exchange.message;
+    if message.is("tools/list") {
+        send_list(exchange, &["after"]);
+    } else if message.is("tools/call") && message.params["name"] == "before" {
+        exchange.server.options.record("stale before");
+        refuse(exchange, 200, &Refusal::new(-32602, "Unknown tool: before"));
+    } else {
+        return false;
+    }
+    true
+}
+
+fn send_list(exchange: &Exchange<'_>, names: &[&str]) {
+    let mut list = tools::definitions();
+    list.extend(names.iter().map(|name| tools::tool(name, "Here today.", json!({}))));
+    let body = dressed(cached(json!({ "tools": list })), exchange.stateless);
+    exchange.deliver(200, &frame::result(&exchange.message.id(), &body));
+}
+
+fn lose_cursor(exchange: &Exchange<'_>) -> bool {
+    exchange.message.is("tools/list") && exchange.message.params.get("cursor").is_some_and(Value::is_string)
+}
+
+fn invalid_cursor(exchange: &Exchange<'_>) -> bool {
+    exchange.server.options.record("cursor lost");
+    refuse(exchange, 200, &Refusal::new(-32602, "Invalid cursor"));
+    true
+}

@@ -1,0 +1,223 @@
+//! HTTP+SSE of 2024-11-05: one stream per client on which everything arrives, and a place to post to.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Times;
+use super::exchange::Exchange;
+use super::flaw::Flaw;
+use super::server::HttpServer;
+use super::streamable::not_here;
+use crate::faultd::frame::{self, Message};
+use crate::faultd::healthy::{self, carry_out, dressed, initialize_result};
+use crate::faultd::options::Options;
+use crate::faultd::server::locked;
+use crate::faultd::serving::Serving;
+
+/// How often a wait looks at what may end it.
+const STEP: Duration = Duration::from_millis(5);
+
+/// The way to a client's stream.
+pub type Channel = Sender<Piece>;
+
+pub enum Piece {
+    Text(String),
+    /// The connection ends.
+    Cut,
+}
+
+pub fn serve(exchange: &Exchange<'_>) {
+    let request = exchange.request;
+    match (request.verb.as_str(), request.path(), request.query("sessionId")) {
+        ("GET", "/sse", None) => {
+            let last = request.header("last-event-id").unwrap_or("-");
+            exchange.server.options.record(&format!("get {last} -"));
+            open(exchange);
+        }
+        ("POST", "/message" | "/sse", Some(session)) => post(exchange, session),
+        _ => not_here(exchange),
+    }
+}
+
+/// A client's stream, from the place to post to until it goes away.
+fn open(exchange: &Exchange<'_>) {
+    let server = exchange.server;
+    let flaw = server.flaw();
+    if matches!(flaw, Some(Flaw::NoHeaders)) {
+        return exchange.hang();
+    }
+    let session = server.begin_session("2024-11-05");
+    let (sender, pieces) = mpsc::channel();
+    locked(&server.channels).insert(session.clone(), sender);
+    exchange.begin_events();
+    for endpoint in Flaw::endpoints(flaw, server, &session) {
+        exchange.chunk(format!("event: endpoint\ndata: {endpoint}\n\n"));
+    }
+    // What was to be said on the stream that dropped comes too late here.
+    if let Some(late) = locked(&server.notes).remove("late") {
+        exchange.event(&late);
+    }
+    relay(exchange, &pieces);
+    locked(&server.channels).remove(&session);
+}
+
+fn relay(exchange: &Exchange<'_>, pieces: &Receiver<Piece>) {
+    while !exchange.gone_within(Duration::ZERO) {
+        match pieces.recv_timeout(STEP) {
+            Ok(Piece::Text(text)) => {
+                exchange.chunk(text);
+            }
+            Ok(Piece::Cut) | Err(RecvTimeoutError::Disconnected) => return exchange.cut(),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+fn post(exchange: &Exchange<'_>, session: &str) {
+    let server = exchange.server;
+    let method = exchange.message.method.as_str();
+    server.options.record(&format!("post {} {session}", if method.is_empty() { "reply" } else { method }));
+    let (Some(channel), Some(message)) =
+        (locked(&server.channels).get(session).cloned(), Message::parse(&exchange.request.body))
+    else {
+        return exchange.reply(404, &[], "Session not found");
+    };
+    let letter = Letter { server: Arc::clone(server), message, channel };
+    healthy::record(&letter, &letter.message);
+    if letter.message.is_request() {
+        check_opened(server, session, &letter.message);
+        receive(exchange, letter);
+    } else {
+        accept(server, session, &letter.message);
+        exchange.reply(202, &[], "Accepted");
+    }
+}
+
+fn check_opened(server: &HttpServer, session: &str, message: &Message) {
+    let open = locked(&server.sessions).get(session).is_some_and(|session| session.open);
+    if !open && !message.is("initialize") && !message.is("ping") {
+        server.options.record(&format!("violation {} before notifications/initialized", message.method));
+    }
+}
+
+fn accept(server: &HttpServer, session: &str, message: &Message) {
+    match message.method.as_str() {
+        "notifications/cancelled" => server.cancel(&message.params["requestId"]),
+        "notifications/initialized" => {
+            if let Some(session) = locked(&server.sessions).get_mut(session) {
+                session.open = true;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A request: its answer takes the other way, unless a flaw has it differently.
+fn receive(exchange: &Exchange<'_>, letter: Letter) {
+    let server = exchange.server;
+    let due = server.flaw().is_some_and(Flaw::strikes) && server.is_due(&letter.message, Times::Once);
+    let flaw = server.flaw().filter(|_| due && server.first_time());
+    match flaw {
+        Some(Flaw::PostFails(status)) => return exchange.reply(status, &[], "not now"),
+        Some(Flaw::PostCut) => return exchange.cut(),
+        Some(Flaw::AnswerInBody { both }) => {
+            let line = letter.line().unwrap_or_default();
+            exchange.json(200, &line);
+            if both {
+                letter.event(&line);
+            }
+            return;
+        }
+        _ => exchange.reply(202, &[], "Accepted"),
+    }
+    thread::spawn(move || letter.answer(flaw));
+}
+
+/// A request that was taken in, and the stream on which its answer is expected.
+struct Letter {
+    server: Arc<HttpServer>,
+    message: Message,
+    channel: Channel,
+}
+
+impl Letter {
+    fn answer(&self, flaw: Option<Flaw>) {
+        let Some(line) = self.line() else { return };
+        match flaw {
+            Some(Flaw::NoAnswer) => {}
+            Some(Flaw::Drops) => {
+                locked(&self.server.notes).insert("late".to_owned(), line);
+                self.channel.send(Piece::Cut).ok();
+            }
+            Some(Flaw::Events(spelled)) => self.text(spelled(&line)),
+            Some(Flaw::Pings) => self.ping_first(&line),
+            _ => {
+                self.event(&line);
+                self.server.delivered(&self.message);
+            }
+        }
+    }
+
+    /// The healthy answer; nothing if the request was withdrawn meanwhile.
+    fn line(&self) -> Option<String> {
+        let message = &self.message;
+        let outcome = match message.method.as_str() {
+            "initialize" => Ok(initialize_result(self.server.options.era, message)),
+            "ping" => Ok(json!({})),
+            "server/discover" => Err(healthy::method_not_found(message)),
+            _ => carry_out(self, message)?,
+        };
+        Some(match outcome {
+            Ok(body) => frame::result(&message.id(), &dressed(body, false)),
+            Err(refusal) => frame::error(&message.id(), &refusal),
+        })
+    }
+
+    /// `--count` (40) seconds in which only comments say that somebody is there.
+    fn ping_first(&self, line: &str) {
+        for _ in 0..self.server.options.count.unwrap_or(40) {
+            if self.withdrawn_within(&self.message.id(), self.server.options.delay(1000)) {
+                return;
+            }
+            self.text(": ping\n\n".to_owned());
+        }
+        self.event(line);
+    }
+
+    fn event(&self, line: &str) {
+        self.text(format!("event: message\ndata: {line}\n\n"));
+    }
+
+    fn text(&self, text: String) {
+        self.channel.send(Piece::Text(text)).ok();
+    }
+}
+
+impl Serving for Letter {
+    fn options(&self) -> &Options {
+        &self.server.options
+    }
+
+    fn is_stateless(&self) -> bool {
+        false
+    }
+
+    fn notify(&self, line: String) {
+        self.event(&line);
+    }
+
+    fn withdrawn_within(&self, id: &Value, time: Duration) -> bool {
+        let since = Instant::now();
+        while let Some(left) = time.checked_sub(since.elapsed()) {
+            if self.server.is_cancelled(id) {
+                return true;
+            }
+            thread::sleep(left.min(STEP));
+        }
+        false
+    }
+}

@@ -1,0 +1,95 @@
+//! Faults of compression: what is small on the wire and is not, and what is not what it says.
+
+use std::io::Write;
+
+use flate2::write::{DeflateEncoder, GzEncoder};
+use flate2::{Compress, Compression, FlushCompress};
+
+use super::Fault;
+use super::exchange::Exchange;
+use crate::faultd::frame;
+
+/// A member's header: deflate, no name, no time.
+const HEADER: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
+/// How much one piece of the bomb expands to.
+const PIECE: usize = 1 << 20;
+
+pub fn find(name: &str) -> Option<Fault> {
+    Some(match name {
+        "H28" => Fault::spoil(bomb),
+        "H28-fine" => Fault::spoil(|exchange, line| encoded(exchange, "gzip", gzip(line.as_bytes()))),
+        "H28-trailer" => Fault::spoil(bad_trailer),
+        "H28-twice" => Fault::spoil(|exchange, line| encoded(exchange, "gzip, gzip", gzip(&gzip(line.as_bytes())))),
+        "H28-lie" => Fault::spoil(|exchange, line| encoded(exchange, "gzip", line.as_bytes().to_vec())),
+        "H28-deflate" => Fault::spoil(|exchange, line| encoded(exchange, "gzip", deflate(line.as_bytes()))),
+        _ => return None,
+    })
+}
+
+fn encoded(exchange: &Exchange<'_>, encoding: &str, body: Vec<u8>) {
+    exchange.reply(200, &[("Content-Type", "application/json"), ("Content-Encoding", encoding)], body);
+}
+
+fn bad_trailer(exchange: &Exchange<'_>, line: &str) {
+    let mut body = gzip(line.as_bytes());
+    let checksum = body.len() - 8;
+    body[checksum] ^= 0xff;
+    encoded(exchange, "gzip", body);
+}
+
+/// `--bytes` (10 GiB) of one string out of a thousandth of that, made while it is sent.
+fn bomb(exchange: &Exchange<'_>, line: &str) {
+    let headers =
+        [("Content-Type", "application/json"), ("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")];
+    let start = format!(r#"{}"pad":""#, &line[..frame::payload(line)]);
+    let mut open = exchange.bytes(format!("{}\r\n", exchange.head(200, &headers)).as_bytes());
+    open = open && chunk(exchange, &[HEADER, &flushed(start.as_bytes())].concat());
+    let piece = flushed(&vec![b'a'; PIECE]).repeat(16);
+    let pieces = exchange.server.options.bytes.unwrap_or(10 << 30) / PIECE / 16;
+    for _ in 0..pieces {
+        open = open && chunk(exchange, &piece);
+    }
+    exchange.cut();
+}
+
+fn chunk(exchange: &Exchange<'_>, bytes: &[u8]) -> bool {
+    exchange.bytes(&[format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat())
+}
+
+/// The bytes as blocks that end on a byte and refer to nothing before them, so that they can be repeated.
+fn flushed(bytes: &[u8]) -> Vec<u8> {
+    let mut blocks = Vec::with_capacity(bytes.len() + 1024);
+    // There is room enough for all of it, so one call does it.
+    Compress::new(Compression::best(), false).compress_vec(bytes, &mut blocks, FlushCompress::Full).ok();
+    blocks
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).ok();
+    encoder.finish().unwrap_or_default()
+}
+
+fn deflate(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).ok();
+    encoder.finish().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_piece_can_be_repeated_and_is_small() {
+        let piece = flushed(&vec![b'a'; PIECE]);
+        assert!(piece.len() < 2048, "{}", piece.len());
+        let stream = [HEADER, &flushed(b"start "), &piece, &piece, &piece].concat();
+        let mut text = Vec::new();
+        flate2::read::GzDecoder::new(&stream[..]).read_to_end(&mut text).unwrap_err();
+        assert_eq!(text.len(), 6 + 3 * PIECE);
+        assert!(text.starts_with(b"start aaa"));
+    }
+}

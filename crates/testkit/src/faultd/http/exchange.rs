@@ -1,0 +1,233 @@
+//! One request and the way its answer takes: whole, as a stream of events, or byte by byte where a fault wants that.
+
+use std::cell::{Cell, RefCell};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::set_socket_linger;
+use serde_json::Value;
+
+use super::request::Request;
+use super::server::HttpServer;
+use crate::faultd::frame::Message;
+use crate::faultd::healthy::plain;
+use crate::faultd::options::{MODERN, Options};
+use crate::faultd::serving::Serving;
+
+/// How often a wait looks at what may end it.
+const STEP: Duration = Duration::from_millis(5);
+
+pub struct Exchange<'a> {
+    pub server: &'a Arc<HttpServer>,
+    pub request: &'a Request,
+    /// What was posted; an empty response where nothing was.
+    pub message: Message,
+    pub stateless: bool,
+    stream: &'a TcpStream,
+    /// Headers that every answer to this request has.
+    extra: RefCell<String>,
+    /// Whether the events have begun.
+    streaming: Cell<bool>,
+    over: Cell<bool>,
+    left: Cell<bool>,
+}
+
+impl<'a> Exchange<'a> {
+    pub fn new(server: &'a Arc<HttpServer>, request: &'a Request, stream: &'a TcpStream) -> Exchange<'a> {
+        let message = Message::parse(&request.body);
+        let message = message.unwrap_or(Message { id: None, method: String::new(), params: Value::Null, error: None });
+        let version = message.meta("io.modelcontextprotocol/protocolVersion");
+        Exchange {
+            server,
+            request,
+            stateless: version.is_some() || request.header("mcp-protocol-version") == Some(MODERN),
+            message,
+            stream,
+            extra: RefCell::default(),
+            streaming: Cell::new(false),
+            over: Cell::new(false),
+            left: Cell::new(false),
+        }
+    }
+
+    /// Whether the connection is good for another request.
+    pub fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    /// Adds a header to whatever the answer will be.
+    pub fn add_header(&self, name: &str, value: &str) {
+        write!(self.extra.borrow_mut(), "{name}: {value}\r\n").ok();
+    }
+
+    /// Sends bytes as they are; false once nobody reads them.
+    pub fn bytes(&self, bytes: &[u8]) -> bool {
+        let mut stream = self.stream;
+        let sent = !self.is_over() && stream.write_all(bytes).is_ok();
+        if !sent {
+            self.peer_left();
+        }
+        sent
+    }
+
+    /// A status line and headers, without the empty line that ends them.
+    pub fn head(&self, status: u16, headers: &[(&str, &str)]) -> String {
+        let mut head = format!("HTTP/1.1 {status} {}\r\n{}", reason(status), self.extra.borrow());
+        for (name, value) in headers {
+            write!(head, "{name}: {value}\r\n").ok();
+        }
+        head
+    }
+
+    /// A whole answer.
+    pub fn reply(&self, status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) {
+        let body = body.as_ref();
+        let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let mut bytes = format!("{}{length}\r\n", self.head(status, headers)).into_bytes();
+        bytes.extend_from_slice(body);
+        self.bytes(&bytes);
+    }
+
+    pub fn json(&self, status: u16, line: impl AsRef<[u8]>) {
+        self.reply(status, &[("Content-Type", "application/json")], line);
+    }
+
+    /// The healthy answer: the end of the stream if there is one, else as `--answers` has it.
+    pub fn deliver(&self, status: u16, line: &str) {
+        if self.streaming.get() || (status == 200 && self.server.options.events) {
+            self.event(line);
+            self.end_events();
+        } else {
+            self.json(status, line);
+        }
+    }
+
+    /// Begins the stream of events, unless it has begun.
+    pub fn begin_events(&self) {
+        if !self.streaming.replace(true) {
+            let headers = [
+                ("Content-Type", "text/event-stream"),
+                ("Cache-Control", "no-cache"),
+                ("Transfer-Encoding", "chunked"),
+            ];
+            self.bytes(format!("{}\r\n", self.head(200, &headers)).as_bytes());
+        }
+    }
+
+    /// Sends one message as an event.
+    pub fn event(&self, data: &str) -> bool {
+        self.chunk(format!("event: message\ndata: {data}\n\n"))
+    }
+
+    /// Sends bytes as a chunk of the stream, which begins if it has not.
+    pub fn chunk(&self, bytes: impl AsRef<[u8]>) -> bool {
+        self.begin_events();
+        let bytes = bytes.as_ref();
+        let mut framed = format!("{:x}\r\n", bytes.len()).into_bytes();
+        framed.extend_from_slice(bytes);
+        framed.extend_from_slice(b"\r\n");
+        self.bytes(&framed)
+    }
+
+    pub fn end_events(&self) {
+        self.begin_events();
+        self.bytes(b"0\r\n\r\n");
+    }
+
+    /// Ends the connection as it is.
+    pub fn cut(&self) {
+        self.over.set(true);
+        self.stream.shutdown(Shutdown::Both).ok();
+    }
+
+    /// Ends the connection with a reset instead of an orderly end; it happens when the last handle is dropped.
+    pub fn reset(&self) {
+        self.over.set(true);
+        set_socket_linger(self.stream, Some(Duration::ZERO)).ok();
+    }
+
+    /// Waits until the client has gone away.
+    pub fn hang(&self) {
+        while !self.gone_within(Duration::from_secs(1)) {}
+    }
+
+    /// Waits for `time`; true as soon as the client has closed the connection, even with requests of its still unread.
+    pub fn gone_within(&self, time: Duration) -> bool {
+        let timeout = Timespec::try_from(time).unwrap_or_default();
+        let mut watched = [PollFd::new(self.stream, PollFlags::RDHUP)];
+        let gone = self.left.get() || poll(&mut watched, Some(&timeout)).is_ok_and(|ready| ready > 0);
+        if gone {
+            self.peer_left();
+        }
+        gone
+    }
+
+    /// Notes once that the client went before it had its answer.
+    fn peer_left(&self) {
+        if !self.is_over() && !self.left.replace(true) {
+            self.server.options.record(&format!("closed {}", plain(&self.message.id())));
+        }
+        self.over.set(true);
+    }
+}
+
+impl Serving for Exchange<'_> {
+    fn options(&self) -> &Options {
+        &self.server.options
+    }
+
+    fn is_stateless(&self) -> bool {
+        self.stateless
+    }
+
+    fn notify(&self, line: String) {
+        self.event(&line);
+    }
+
+    /// In the stateless era, going away is cancelling (2026-07-28, basic/transports); before, it was not.
+    fn withdrawn_within(&self, id: &Value, time: Duration) -> bool {
+        let since = Instant::now();
+        while let Some(left) = time.checked_sub(since.elapsed()) {
+            let gone = self.gone_within(left.min(STEP));
+            if (gone && self.stateless) || self.server.is_cancelled(id) {
+                return true;
+            }
+            if gone {
+                std::thread::sleep(left.min(STEP));
+            }
+        }
+        false
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        202 => "Accepted",
+        204 => "No Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        413 => "Content Too Large",
+        415 => "Unsupported Media Type",
+        421 => "Misdirected Request",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        _ => "Odd",
+    }
+}

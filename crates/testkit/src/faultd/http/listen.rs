@@ -1,0 +1,121 @@
+//! Streams on which the server speaks first: `subscriptions/listen`, and the GET of the handshake era.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Fault;
+use super::exchange::Exchange;
+use crate::faultd::frame;
+use crate::faultd::healthy::{self, plain};
+use crate::faultd::server::locked;
+
+/// How often a stream looks for news.
+const STEP: Duration = Duration::from_millis(5);
+
+pub fn find(name: &str) -> Option<Fault> {
+    Some(Fault::Listen(match name {
+        "H34" => |exchange| {
+            begin(exchange, &asked(exchange));
+            exchange.cut();
+        },
+        "H34-news" => |exchange| {
+            begin(exchange, &asked(exchange));
+            exchange.gone_within(exchange.server.options.delay(5000));
+            exchange.event(&news(exchange, "notifications/tools/list_changed"));
+            exchange.cut();
+        },
+        "H35-silent" => |exchange| {
+            exchange.begin_events();
+            exchange.hang();
+        },
+        "H35-early" => |exchange| {
+            exchange.event(&news(exchange, "notifications/tools/list_changed"));
+            exchange.event(&news(exchange, "notifications/resources/list_changed"));
+            begin(exchange, &asked(exchange));
+            tell_news(exchange);
+        },
+        "H35-smaller" => |exchange| {
+            begin(exchange, &json!({}));
+            exchange.hang();
+        },
+        "H36-result" => |exchange| end_with(exchange, &[result(exchange)]),
+        "H36-cancelled" => |exchange| end_with(exchange, &[cancelled(exchange)]),
+        "H36-both" => |exchange| end_with(exchange, &[cancelled(exchange), result(exchange)]),
+        "H36-closed" => |exchange| end_with(exchange, &[]),
+        _ => return None,
+    }))
+}
+
+/// Serves `subscriptions/listen`.
+pub fn serve(exchange: &Exchange<'_>) {
+    exchange.server.options.record(&format!("listen {}", plain(&exchange.message.id())));
+    if let Fault::Listen(act) = exchange.server.fault {
+        return act(exchange);
+    }
+    begin(exchange, &asked(exchange));
+    tell_news(exchange);
+}
+
+/// Serves a GET of the handshake era.
+pub fn serve_stream(exchange: &Exchange<'_>) {
+    if let Fault::Listen(act) = exchange.server.fault {
+        return act(exchange);
+    }
+    exchange.begin_events();
+    tell_news(exchange);
+}
+
+/// Acknowledges a subscription to `honoured`; a GET has nothing to acknowledge.
+fn begin(exchange: &Exchange<'_>, honoured: &Value) {
+    exchange.begin_events();
+    if exchange.stateless {
+        let params = json!({ "notifications": honoured, "_meta": subscription(exchange) });
+        exchange.event(&frame::notification("notifications/subscriptions/acknowledged", &params));
+    }
+}
+
+/// What is announced from now on, until the client goes away.
+fn tell_news(exchange: &Exchange<'_>) {
+    let mut told = locked(&exchange.server.news).len();
+    while !exchange.gone_within(STEP) {
+        let fresh = locked(&exchange.server.news)[told..].to_vec();
+        told += fresh.len();
+        for method in fresh {
+            exchange.event(&news(exchange, method));
+        }
+    }
+}
+
+fn news(exchange: &Exchange<'_>, method: &str) -> String {
+    let params = if exchange.stateless { json!({ "_meta": subscription(exchange) }) } else { json!({}) };
+    frame::notification(method, &params)
+}
+
+/// A second of subscription, these last words, and the end.
+fn end_with(exchange: &Exchange<'_>, lines: &[String]) {
+    begin(exchange, &asked(exchange));
+    exchange.gone_within(exchange.server.options.delay(1000));
+    for line in lines {
+        exchange.event(line);
+    }
+    if lines.is_empty() { exchange.cut() } else { exchange.end_events() }
+}
+
+fn result(exchange: &Exchange<'_>) -> String {
+    let body = json!({ "_meta": subscription(exchange) });
+    frame::result(&exchange.message.id(), &healthy::dressed(body, true))
+}
+
+fn cancelled(exchange: &Exchange<'_>) -> String {
+    let params = json!({ "requestId": exchange.message.id(), "reason": "the server is leaving" });
+    frame::notification("notifications/cancelled", &params)
+}
+
+fn asked(exchange: &Exchange<'_>) -> Value {
+    exchange.message.params["notifications"].clone()
+}
+
+fn subscription(exchange: &Exchange<'_>) -> Value {
+    json!({ "io.modelcontextprotocol/subscriptionId": exchange.message.id() })
+}

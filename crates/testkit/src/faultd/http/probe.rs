@@ -1,0 +1,61 @@
+//! Faults of the opening: servers that mislead about which protocol they speak.
+
+use serde_json::{Value, json};
+
+use super::exchange::Exchange;
+use super::status::refuse;
+use super::{Act, Fault};
+use crate::faultd::frame;
+use crate::faultd::healthy::{discover_result, method_not_found, unsupported_version};
+use crate::faultd::options::HANDSHAKE;
+
+/// Revisions that nobody speaks yet.
+const FUTURE: [&str; 1] = ["2031-01-01"];
+
+pub fn find(name: &str) -> Option<Fault> {
+    Some(Fault::Intercept(match name {
+        // As the conformance suite's `initialize` mock does.
+        "success-not-discover" => |exchange| probed(exchange, |exchange, _| succeed(exchange, &json!({}))),
+        // As sessionless servers of the TypeScript SDK 1.x do with a revision that they know.
+        "probe-200" => |exchange| probed(exchange, as_events),
+        "probe-page" => |exchange| {
+            probed(exchange, |exchange, _| {
+                exchange.reply(400, &[("Content-Type", "text/html")], "<h1>Bad Request</h1>")
+            })
+        },
+        "probe-empty" => |exchange| probed(exchange, |exchange, _| exchange.reply(405, &[("Allow", "GET")], "")),
+        "32022-legacy" => |exchange| probed(exchange, |exchange, _| other_revisions(exchange, &HANDSHAKE)),
+        "32022-disjoint" => |exchange| {
+            other_revisions(exchange, &FUTURE);
+            true
+        },
+        "discover-no-overlap" => {
+            |exchange| probed(exchange, |exchange, _| succeed(exchange, &discover_result(&FUTURE)))
+        }
+        _ => return None,
+    }))
+}
+
+/// Acts on `server/discover` and leaves everything else alone.
+fn probed(exchange: &Exchange<'_>, act: Act) -> bool {
+    let probe = exchange.message.is("server/discover");
+    if probe {
+        exchange.server.options.record("opened server/discover");
+        act(exchange, "");
+    }
+    probe
+}
+
+fn succeed(exchange: &Exchange<'_>, body: &Value) {
+    exchange.deliver(200, &frame::result(&exchange.message.id(), body));
+}
+
+fn as_events(exchange: &Exchange<'_>, _: &str) {
+    exchange.event(&frame::error(&exchange.message.id(), &method_not_found(&exchange.message)));
+    exchange.end_events();
+}
+
+fn other_revisions(exchange: &Exchange<'_>, supported: &[&str]) {
+    let requested = exchange.message.meta("io.modelcontextprotocol/protocolVersion").cloned().unwrap_or_default();
+    refuse(exchange, 400, &unsupported_version(supported, &requested));
+}

@@ -1,0 +1,143 @@
+//! HTTP requests as they arrive, read by hand. Knows two kinds of body, and keeps what follows for the next request.
+
+use std::io::{BufRead, Read};
+
+/// The longest line and the largest body that are read.
+const LINE: u64 = 1 << 20;
+const BODY: usize = 64 << 20;
+
+pub struct Request {
+    pub verb: String,
+    pub target: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// Reads the next request; nothing once the connection has ended between two of them.
+    pub fn read(input: &mut impl BufRead) -> Option<Result<Request, &'static str>> {
+        match line(input) {
+            Ok(Some(first)) => Some(Request::after(&first, input)),
+            Ok(None) => None,
+            Err(problem) => Some(Err(problem)),
+        }
+    }
+
+    fn after(first: &str, input: &mut impl BufRead) -> Result<Request, &'static str> {
+        let mut words = first.split(' ');
+        let (Some(verb), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err("no request line");
+        };
+        let (verb, target, headers) = (verb.to_owned(), target.to_owned(), headers(input)?);
+        let mut request = Request { verb, target, headers, body: Vec::new() };
+        request.body = match (request.header("transfer-encoding"), request.header("content-length")) {
+            (Some("chunked"), None) => chunked(input)?,
+            (None, Some(length)) => exactly(input, length.parse().map_err(|_| "a length that is none")?)?,
+            (None, None) => Vec::new(),
+            _ => return Err("two kinds of body at once"),
+        };
+        Ok(request)
+    }
+
+    /// The value of a header, if it is there exactly once.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut found = self.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        let (_, value) = found.next()?;
+        found.next().is_none().then_some(value)
+    }
+
+    /// The target without its query.
+    pub fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
+    }
+
+    /// One parameter of the query, as it is spelled.
+    pub fn query(&self, name: &str) -> Option<&str> {
+        let (_, query) = self.target.split_once('?')?;
+        query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    }
+}
+
+fn headers(input: &mut impl BufRead) -> Result<Vec<(String, String)>, &'static str> {
+    let mut headers = Vec::new();
+    loop {
+        let text = line(input)?.ok_or("the end among the headers")?;
+        if text.is_empty() {
+            return Ok(headers);
+        }
+        let (name, value) = text.split_once(':').ok_or("a header without a colon")?;
+        headers.push((name.to_owned(), value.trim().to_owned()));
+    }
+}
+
+fn chunked(input: &mut impl BufRead) -> Result<Vec<u8>, &'static str> {
+    let mut body = Vec::new();
+    loop {
+        let size = line(input)?.ok_or("the end among the chunks")?;
+        let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16);
+        let size = size.map_err(|_| "a chunk size that is none")?;
+        if size == 0 {
+            headers(input)?;
+            return Ok(body);
+        }
+        body.extend(exactly(input, size)?);
+        if body.len() > BODY || line(input)?.is_none_or(|rest| !rest.is_empty()) {
+            return Err("a chunk that does not end");
+        }
+    }
+}
+
+fn exactly(input: &mut impl BufRead, length: usize) -> Result<Vec<u8>, &'static str> {
+    if length > BODY {
+        return Err("a body too large");
+    }
+    let mut body = vec![0; length];
+    input.read_exact(&mut body).map_err(|_| "the end within the body")?;
+    Ok(body)
+}
+
+/// One line without its CRLF; nothing at the end.
+fn line(input: &mut impl BufRead) -> Result<Option<String>, &'static str> {
+    let mut bytes = Vec::new();
+    match input.by_ref().take(LINE).read_until(b'\n', &mut bytes) {
+        Ok(0) | Err(_) => return Ok(None),
+        Ok(_) => {}
+    }
+    let text = bytes.strip_suffix(b"\r\n").ok_or("a line without CRLF")?;
+    String::from_utf8(text.to_vec()).map(Some).map_err(|_| "a line that is not UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_follow_one_another() {
+        let mut input = "POST /mcp?a=1&b=2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc\
+            POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n2\r\nde\r\n3;x\r\nfgh\r\n0\r\n\r\n\
+            GET /sse HTTP/1.1\r\nA: 1\r\na: 2\r\n\r\n"
+            .as_bytes();
+        let mut next = || Request::read(&mut input).map(Result::unwrap);
+        let first = next().unwrap();
+        assert_eq!((first.path(), first.query("b"), first.body.as_slice()), ("/mcp", Some("2"), &b"abc"[..]));
+        assert_eq!(next().unwrap().body, b"defgh");
+        assert_eq!(next().unwrap().header("a"), None);
+        assert!(next().is_none());
+    }
+
+    #[test]
+    fn what_is_broken_is_named() {
+        for text in [
+            "hello\r\n\r\n",
+            "GET / HTTP/1.1\n\n",
+            "GET / HTTP/1.1\r\nno colon\r\n\r\n",
+            "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc",
+            "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        ] {
+            assert!(Request::read(&mut text.as_bytes()).is_some_and(|read| read.is_err()), "{text}");
+        }
+    }
+}

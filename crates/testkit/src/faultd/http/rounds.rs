@@ -1,0 +1,73 @@
+//! Calls that are asked to come again (2026-07-28, basic/patterns/mrtr), and whether they come as they must.
+
+use serde_json::{Value, json};
+
+use super::Fault;
+use super::exchange::Exchange;
+use crate::faultd::frame;
+use crate::faultd::healthy::nonce;
+use crate::faultd::server::locked;
+
+/// Everything that a careless copy of a string changes.
+const STATE: &str = "\u{0}\u{7f} ä\u{1f9ed}\\\"/<é>\u{2028}=?base64?Zm9v?= ";
+
+pub fn find(name: &str) -> Option<Fault> {
+    Some(Fault::Intercept(match name {
+        "H38" => |exchange| rounds(exchange, &Plan { rounds: 1, inputs: &[] }),
+        "H38-changed" => |exchange| rounds(exchange, &Plan { rounds: 3, inputs: &[] }),
+        "H38-inputs" => |exchange| rounds(exchange, &Plan { rounds: 1, inputs: &["one", "two"] }),
+        "H38-endless" => |exchange| rounds(exchange, &Plan { rounds: usize::MAX, inputs: &[] }),
+        _ => return None,
+    }))
+}
+
+struct Plan {
+    /// How often a call is sent back, each time with another state.
+    rounds: usize,
+    /// What the client is asked for each time.
+    inputs: &'static [&'static str],
+}
+
+/// Sends a call back until it has had its rounds; then it is the healthy server's.
+fn rounds(exchange: &Exchange<'_>, plan: &Plan) -> bool {
+    let message = &exchange.message;
+    if !message.is("tools/call") || !exchange.stateless {
+        return false;
+    }
+    let state = message.params.get("requestState").and_then(Value::as_str);
+    let Some(round) = checked(exchange, state, plan) else { return false };
+    if round >= plan.rounds {
+        return false;
+    }
+    let next = format!("{STATE}{} {}", nonce(message), round + 1);
+    exchange.server.options.record(&format!("round {} {}", nonce(message), round + 1));
+    locked(&exchange.server.notes).insert(next.clone(), nonce(message));
+    exchange.deliver(200, &frame::result(&message.id(), &input_required(plan, &next)));
+    true
+}
+
+/// Which round this is; nothing, and a violation, if it is none that we have begun for this very call.
+fn checked(exchange: &Exchange<'_>, state: Option<&str>, plan: &Plan) -> Option<usize> {
+    let violation = |what: &str| exchange.server.options.record(&format!("violation {what}"));
+    let Some(state) = state else { return Some(0) };
+    let kept = locked(&exchange.server.notes).remove(state);
+    if kept.as_deref() != Some(&nonce(&exchange.message)) {
+        violation("a requestState that was not given to this call, or was given back before");
+        return None;
+    }
+    let responses = &exchange.message.params["inputResponses"];
+    if plan.inputs.iter().any(|key| !responses[key].is_object()) {
+        violation("inputResponses lack an answer");
+    }
+    state.rsplit(' ').next()?.parse().ok()
+}
+
+fn input_required(plan: &Plan, state: &str) -> Value {
+    let mut body = json!({ "resultType": "input_required", "requestState": state });
+    for key in plan.inputs {
+        let schema = json!({ "type": "object", "properties": { "answer": { "type": "string" } } });
+        let params = json!({ "mode": "form", "message": format!("Which {key}?"), "requestedSchema": schema });
+        body["inputRequests"][key] = json!({ "method": "elicitation/create", "params": params });
+    }
+    body
+}

@@ -1,0 +1,229 @@
+//! Streamable HTTP in good health: stateless requests, sessions with their streams, and who is let in.
+
+use serde_json::json;
+
+use super::exchange::Exchange;
+use super::server::Speaks;
+use super::{Fault, Stage, listen, resume};
+use crate::faultd::frame::{self, Message, Refusal};
+use crate::faultd::healthy::{self, carry_out, check_meta, discover_result, dressed, initialize_result, nonce};
+use crate::faultd::options::{HANDSHAKE, MODERN};
+use crate::faultd::server::locked;
+
+/// A request that is turned away: the HTTP status, and what the body says.
+type Away = (u16, Refusal);
+
+pub fn serve(exchange: &Exchange<'_>) {
+    let session = exchange.request.header("mcp-session-id").unwrap_or("-");
+    let record = |entry: String| exchange.server.options.record(&entry);
+    match exchange.request.verb.as_str() {
+        _ if !matches!(exchange.request.path(), "/mcp" | "/moved") => not_here(exchange),
+        "POST" => {
+            let method = exchange.message.method.as_str();
+            record(format!("post {} {session}", if method.is_empty() { "reply" } else { method }));
+            post(exchange);
+        }
+        "GET" => {
+            record(format!("get {} {session}", exchange.request.header("last-event-id").unwrap_or("-")));
+            open_stream(exchange);
+        }
+        "DELETE" => {
+            record(format!("delete {session}"));
+            end_session(exchange);
+        }
+        _ => exchange.reply(405, &[("Allow", "GET, POST, DELETE")], ""),
+    }
+}
+
+/// What a web server says of a page it does not have.
+pub fn not_here(exchange: &Exchange<'_>) {
+    let page = "<!DOCTYPE html><title>404</title><p>Cannot find this page.";
+    exchange.reply(404, &[("Content-Type", "text/html; charset=utf-8")], page);
+}
+
+fn post(exchange: &Exchange<'_>) {
+    let (server, message) = (exchange.server, &exchange.message);
+    if matches!(server.fault, Fault::Intercept(act) if act(exchange)) {
+        return;
+    }
+    let authorized = exchange.request.header("authorization").is_some();
+    if let Some(act) = server.strike(message, Stage::Refused, authorized) {
+        server.options.record(&format!("refused {} {}", message.method, nonce(message)));
+        return act(exchange, "");
+    }
+    if let Err((status, refusal)) = admit(exchange) {
+        return exchange.json(status, frame::error(&message.id(), &refusal));
+    }
+    healthy::record(exchange, message);
+    if let Some(act) = server.strike(message, Stage::Arrived, authorized) {
+        return act(exchange, "");
+    }
+    if message.is_request() { answer(exchange) } else { accept(exchange) }
+}
+
+/// A notification, or the reply to a request of ours.
+fn accept(exchange: &Exchange<'_>) {
+    let message = &exchange.message;
+    if exchange.stateless {
+        exchange.server.options.record(&format!("violation {} in the stateless era", message.method));
+    }
+    match message.method.as_str() {
+        "notifications/cancelled" => exchange.server.cancel(&message.params["requestId"]),
+        "notifications/initialized" => {
+            let session = exchange.request.header("mcp-session-id").unwrap_or_default();
+            if let Some(session) = locked(&exchange.server.sessions).get_mut(session) {
+                session.open = true;
+            }
+        }
+        _ => {}
+    }
+    exchange.reply(202, &[], "");
+}
+
+fn answer(exchange: &Exchange<'_>) {
+    let message = &exchange.message;
+    if exchange.stateless && message.is("subscriptions/listen") {
+        return listen::serve(exchange);
+    }
+    let Some((status, line)) = healthy_line(exchange) else { return exchange.cut() };
+    match exchange.server.strike(message, Stage::Answered, false) {
+        Some(act) => act(exchange, &line),
+        None => {
+            exchange.deliver(status, &line);
+            exchange.server.delivered(message);
+        }
+    }
+}
+
+/// The answer with its status; nothing if the request was withdrawn meanwhile.
+fn healthy_line(exchange: &Exchange<'_>) -> Option<(u16, String)> {
+    let message = &exchange.message;
+    let outcome = match message.method.as_str() {
+        "server/discover" => Ok(discover_result(&[MODERN])),
+        "initialize" => Ok(initialize_result(exchange.server.options.era, message)),
+        "ping" if !exchange.stateless => Ok(json!({})),
+        _ => carry_out(exchange, message)?,
+    };
+    Some(match outcome {
+        Ok(body) => (200, frame::result(&message.id(), &dressed(body, exchange.stateless))),
+        Err(refusal) => (status_of(exchange, &refusal), frame::error(&message.id(), &refusal)),
+    })
+}
+
+/// A stateless server has no such page where it has no such method (2026-07-28, basic/transports).
+fn status_of(exchange: &Exchange<'_>, refusal: &Refusal) -> u16 {
+    if exchange.stateless && refusal.code == -32601 { 404 } else { 200 }
+}
+
+fn admit(exchange: &Exchange<'_>) -> Result<(), Away> {
+    let request = exchange.request;
+    if Message::parse(&request.body).is_none() {
+        exchange.server.options.record("violation not a JSON object");
+        return Err((400, Refusal::new(-32700, "Parse error")));
+    }
+    let header = |name| request.header(name).unwrap_or_default();
+    if !header("content-type").starts_with("application/json") {
+        return Err(violated(exchange, 415, -32000, "Content-Type is not application/json"));
+    }
+    let accept = header("accept");
+    if !accept.contains("application/json") || !accept.contains("text/event-stream") {
+        return Err(violated(exchange, 406, -32000, "Accept lacks one of the two types"));
+    }
+    match (exchange.stateless, exchange.server.speaks()) {
+        (true, Speaks::Handshake) => Err((400, Refusal::new(-32000, "Bad Request: Server not initialized"))),
+        (true, _) => admit_stateless(exchange),
+        (false, Speaks::Stateless) => {
+            let asked = json!(request.header("mcp-protocol-version").unwrap_or(HANDSHAKE[0]));
+            Err((400, healthy::unsupported_version(&[MODERN], &asked)))
+        }
+        (false, _) => admit_handshake(exchange),
+    }
+}
+
+/// The headers must repeat what the body says (2026-07-28, basic/transports).
+fn admit_stateless(exchange: &Exchange<'_>) -> Result<(), Away> {
+    let (request, message) = (exchange.request, &exchange.message);
+    if message.is_request() {
+        check_meta(message).map_err(|refusal| (400, refusal))?;
+    }
+    let name = match message.method.as_str() {
+        "tools/call" | "prompts/get" => message.params["name"].as_str(),
+        "resources/read" => message.params["uri"].as_str(),
+        _ => None,
+    };
+    let expected = [("mcp-protocol-version", Some(MODERN)), ("mcp-method", Some(message.method.as_str()))];
+    for (header, value) in expected.into_iter().chain([("mcp-name", name)]) {
+        if request.header(header) != value {
+            return Err(violated(exchange, 400, -32020, &format!("{header} is not what the body says")));
+        }
+    }
+    if request.header("mcp-session-id").is_some() {
+        exchange.server.options.record("violation a session in the stateless era");
+    }
+    Ok(())
+}
+
+fn admit_handshake(exchange: &Exchange<'_>) -> Result<(), Away> {
+    let (server, message) = (exchange.server, &exchange.message);
+    if message.is("initialize") {
+        let session = server.begin_session(healthy::agreed(server.options.era, message));
+        if !server.options.bare {
+            exchange.add_header("Mcp-Session-Id", &session);
+        }
+        return Ok(());
+    }
+    if server.options.bare {
+        return Ok(());
+    }
+    let (revision, open) = known_session(exchange)?;
+    if message.is_request() && !message.is("ping") && !open {
+        server.options.record(&format!("violation {} before notifications/initialized", message.method));
+    }
+    // Named by its header from 2025-06-18 on.
+    let named = exchange.request.header("mcp-protocol-version");
+    if named.map_or(revision >= "2025-06-18", |named| named != revision) {
+        return Err(violated(exchange, 400, -32000, "MCP-Protocol-Version is not what was agreed"));
+    }
+    Ok(())
+}
+
+/// The revision and state of the session that a request names.
+fn known_session(exchange: &Exchange<'_>) -> Result<(&'static str, bool), Away> {
+    let Some(id) = exchange.request.header("mcp-session-id") else {
+        if exchange.server.is_open() {
+            exchange.server.options.record("violation no session where there is one");
+        }
+        return Err((400, Refusal::new(-32000, "Bad Request: Mcp-Session-Id header is required")));
+    };
+    let sessions = locked(&exchange.server.sessions);
+    let session = sessions.get(id).ok_or_else(|| (404, Refusal::new(-32001, "Session not found")))?;
+    Ok((session.revision, session.open))
+}
+
+fn violated(exchange: &Exchange<'_>, status: u16, code: i64, what: &str) -> Away {
+    exchange.server.options.record(&format!("violation {what}"));
+    (status, Refusal::new(code, what))
+}
+
+fn open_stream(exchange: &Exchange<'_>) {
+    if exchange.server.options.bare {
+        return exchange.reply(405, &[("Allow", "POST")], "");
+    }
+    if let Err((status, refusal)) = known_session(exchange) {
+        return exchange.json(status, frame::error(&json!(null), &refusal));
+    }
+    match exchange.request.header("last-event-id") {
+        Some(last) => resume::serve(exchange, last),
+        None => listen::serve_stream(exchange),
+    }
+}
+
+fn end_session(exchange: &Exchange<'_>) {
+    let id = exchange.request.header("mcp-session-id").unwrap_or_default();
+    let status = match locked(&exchange.server.sessions).remove(id) {
+        _ if exchange.server.options.bare => 405,
+        Some(_) => 204,
+        None => 404,
+    };
+    exchange.reply(status, &[], "");
+}
