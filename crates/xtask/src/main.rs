@@ -9,6 +9,7 @@
 
 mod audit;
 mod bench;
+mod conformance;
 mod lint;
 mod peers;
 mod prove;
@@ -28,6 +29,8 @@ usage: cargo xtask <chore>
         [--runs N]                docs/reliability.md
   bench stdio [--quick]           calls per second next to other clients and to the limit of
         [--rounds N] [--secs S]   the pipes, told in docs/benchmarks.md
+  conformance [REVISION]          the public conformance suite against our client, strictly; with
+        [--scenario S] [--table]  --table told in docs/conformance.md
   audit                           licences, sources and advisories of the dependencies
   peers                           installs the pinned servers and SDKs of others that tests and
                                   benchmarks talk to
@@ -55,6 +58,7 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["test"] => test::test(),
         ["prove", rest @ ..] => prove::prove(rest),
         ["bench", "stdio", rest @ ..] => bench::stdio(rest),
+        ["conformance", rest @ ..] => conformance::conformance(rest),
         ["audit"] => audit::audit(),
         ["peers"] => peers::install().map(drop),
         _ => Err(format!("no such chore: {}\n\n{HELP}", words.join(" ")).into()),

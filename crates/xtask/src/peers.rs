@@ -12,7 +12,7 @@ use std::process::Command;
 
 use crate::run::{Outcome, root, run, say, target};
 
-const NODE_PINS: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
+pub const NODE_PINS: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
 const PYTHONS: [&str; 2] = ["py1", "py2"];
 
 /// Gives the folder that holds them.
@@ -45,7 +45,7 @@ fn copy_scripts(pins: &Path, home: &Path) -> Outcome {
 }
 
 /// Does the work unless the stamp says that it was done with the pins as they are.
-fn when_changed(stamp: &Path, pins: &[PathBuf], work: impl FnOnce() -> Outcome) -> Outcome {
+pub fn when_changed(stamp: &Path, pins: &[PathBuf], work: impl FnOnce() -> Outcome) -> Outcome {
     let wanted = fingerprint(stamp, pins)?;
     if fs::read_to_string(stamp).is_ok_and(|found| found == wanted) {
         return Ok(());
@@ -66,7 +66,8 @@ fn fingerprint(place: &Path, pins: &[PathBuf]) -> Outcome<String> {
     Ok(format!("{:016x}\n", hasher.finish()))
 }
 
-fn install_node(pins: &[PathBuf], home: &Path) -> Outcome {
+/// Installs exactly what the lock file pins; nothing of it is run.
+pub fn install_node(pins: &[PathBuf], home: &Path) -> Outcome {
     say!("installing Node packages");
     for pin in pins {
         fs::copy(pin, home.join(pin.file_name().unwrap_or_default()))?;

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: builds everything, runs every test, and fails if one left a process.
+//! `cargo xtask test`: builds everything, runs every test and the public conformance suite, and
+//! fails if one left a process.
 //!
 //! Everything started here carries a variable with this run's name in its environment, and so
 //! do its children unless they shed it; after the tests nobody may carry it any more.
@@ -6,12 +7,13 @@
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Write};
+use std::ops::AddAssign;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::peers;
 use crate::run::{Outcome, cargo, not_started, run, say, shown};
+use crate::{conformance, peers};
 
 const MARKER: &str = "WHARF_TEST_RUN";
 
@@ -27,6 +29,10 @@ pub fn test() -> Outcome {
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--no-fail-fast"]).env("WHARF_PEERS", &home);
     let mut tally = run_counting(tests.env(MARKER, &name))?;
+    tally += conformance::everything(&[(MARKER, &name)]).unwrap_or_else(|failure| {
+        say!("the conformance suite: {failure}");
+        Tally { passed: 0, failed: 1 }
+    });
     let leftovers = leftovers(&name);
     for leftover in &leftovers {
         say!("left running: {leftover}");
@@ -44,10 +50,18 @@ fn run_name() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
+/// How many there were that passed, and that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Tally {
-    passed: usize,
-    failed: usize,
+pub struct Tally {
+    pub passed: usize,
+    pub failed: usize,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
 }
 
 /// Runs the tests with their output passed through, and adds up what they say of themselves.
@@ -75,8 +89,7 @@ fn pass_through(mut output: impl BufRead, tally: &mut Tally) -> Outcome {
         stdout.write_all(&line)?;
         stdout.flush()?;
         if let Some(counted) = count(&String::from_utf8_lossy(&line)) {
-            tally.passed += counted.passed;
-            tally.failed += counted.failed;
+            *tally += counted;
         }
         line.clear();
     }

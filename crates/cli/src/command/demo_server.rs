@@ -1,10 +1,11 @@
 //! `wharf demo-server`.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::demo_server::{Options, serve_stdio};
+use crate::demo_server::{Form, Options, Place, parse_address, serve_http, serve_stdio};
 use crate::failure::Kind;
 
 #[derive(Debug, clap::Args)]
@@ -13,11 +14,22 @@ Examples:
   wharf tools --stdio \"wharf demo-server\"
   wharf tools --stdio \"wharf demo-server --revision 2024-11-05\"
   wharf call slow seconds=3 --stdio \"wharf demo-server\"
-  wharf subscribe --stdio \"wharf demo-server --tide 1000\"")]
+  wharf subscribe --stdio \"wharf demo-server --tide 1000\"
+  wharf demo-server --http 127.0.0.1:8080
+  wharf demo-server --sse :0 --revision 2024-11-05")]
 pub struct Args {
-    /// Serve on standard input and output; there is no other way yet
-    #[arg(long)]
+    /// Serve on standard input and output, as without any of these
+    #[arg(long, group = "transport")]
     stdio: bool,
+    /// Serve Streamable HTTP on a loopback address such as 127.0.0.1:8080; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", group = "transport", value_parser = parse_address)]
+    http: Option<SocketAddr>,
+    /// Serve the older HTTP+SSE on a loopback address
+    #[arg(long, value_name = "ADDR", group = "transport", value_parser = parse_address)]
+    sse: Option<SocketAddr>,
+    /// Over HTTP, end when standard input does; for whoever starts it in the background
+    #[arg(long, hide = true)]
+    until_stdin_closes: bool,
     /// The only revision to speak, such as 2025-06-18; without it, whichever the client asks for
     #[arg(long, value_name = "REV")]
     revision: Option<String>,
@@ -33,9 +45,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> ExitCode {
-    let Args { stdio: _, revision, name, crash_after, tide } = args;
-    let tide = tide.map(|millis| Duration::from_millis(millis.into()));
-    match serve_stdio(Options { revision, name, crash_after, tide }) {
+    match serve(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}.");
@@ -43,4 +53,16 @@ pub fn run(args: Args) -> ExitCode {
             kind.code().into()
         }
     }
+}
+
+fn serve(args: Args) -> io::Result<()> {
+    let Args { stdio: _, http, sse, until_stdin_closes, revision, name, crash_after, tide } = args;
+    let tide = tide.map(|millis| Duration::from_millis(millis.into()));
+    let options = Options { revision, name, crash_after, tide };
+    let (address, form) = match (http, sse) {
+        (Some(address), _) => (address, Form::Streamable),
+        (None, Some(address)) => (address, Form::Sse),
+        (None, None) => return serve_stdio(options),
+    };
+    serve_http(options, Place { address, form, until_stdin_closes }, |url| eprintln!("listening on {url}"))
 }

@@ -11,6 +11,7 @@ pub const INVALID_REQUEST: i64 = -32600;
 pub const METHOD_NOT_FOUND: i64 = -32601;
 pub const INVALID_PARAMS: i64 = -32602;
 pub const INTERNAL_ERROR: i64 = -32603;
+pub const HEADER_MISMATCH: i64 = -32020;
 pub const MISSING_CAPABILITY: i64 = -32021;
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 pub const URL_ELICITATION_REQUIRED: i64 = -32042;
@@ -19,6 +20,11 @@ pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 pub trait Outbox: Send + Sync {
     /// Sends one message. A message that can no longer be delivered is dropped silently.
     fn send(&self, message: Value);
+
+    /// Where to send what has nothing to do with the exchange, or outlives it; nowhere else by default.
+    fn aside(&self) -> Option<Arc<dyn Outbox>> {
+        None
+    }
 }
 
 /// A message from the client, told apart.
@@ -151,6 +157,10 @@ impl Outbox for BatchOutbox {
         } else {
             locked(&self.replies).push(message);
         }
+    }
+
+    fn aside(&self) -> Option<Arc<dyn Outbox>> {
+        self.out.aside()
     }
 }
 

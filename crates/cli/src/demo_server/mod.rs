@@ -1,9 +1,9 @@
 //! The demo server behind `wharf demo-server`: something harmless to try Wharf on.
 //!
-//! A whole MCP server in every revision, written with blocking I/O and its own JSON so that it
-//! shares no code, and no bug, with the client it is tried with. [`server::DemoServer`] knows
+//! A whole MCP server in every revision, with threads and JSON of its own so that it shares no
+//! code, and no bug, with the client it is tried with. [`server::DemoServer`] knows
 //! nothing of transports: it takes a message and answers through a [`message::Outbox`]. It keeps
-//! nothing on disk and reaches no network.
+//! nothing on disk and reaches no network; over HTTP it can be reached from this machine alone.
 
 mod alarm;
 mod arguments;
@@ -12,6 +12,7 @@ mod completion;
 mod content;
 mod elicitation;
 mod envelope;
+mod http;
 mod icons;
 mod logging;
 mod message;
@@ -34,6 +35,7 @@ mod tasks;
 mod tools;
 mod work;
 
+pub use http::{Form, Place, parse_address, serve_http};
 pub use server::Options;
 pub use stdio::serve_stdio;
 

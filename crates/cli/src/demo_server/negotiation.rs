@@ -17,6 +17,8 @@ pub const CLIENT_CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabil
 pub struct Negotiation {
     /// The only revision to speak, when there is only one.
     pinned: Option<Revision>,
+    /// Whether the connection has to begin with `initialize`, whatever else the server speaks.
+    is_session: bool,
     /// What the connection has settled on.
     agreed: Mutex<Option<Revision>>,
 }
@@ -25,7 +27,20 @@ impl Negotiation {
     pub fn new(pinned: Option<Revision>) -> Self {
         // A stateless server has nothing to settle.
         let agreed = pinned.filter(|revision| revision.is_stateless());
-        Self { pinned, agreed: Mutex::new(agreed) }
+        Self { pinned, is_session: false, agreed: Mutex::new(agreed) }
+    }
+
+    /// Another one of the same server, for a request that stands alone.
+    pub fn stateless(&self) -> Option<Self> {
+        let revision = self.pinned.unwrap_or(Revision::LATEST);
+        let agreed = revision.is_stateless().then_some(revision);
+        agreed.map(|_| Self { pinned: self.pinned, is_session: false, agreed: Mutex::new(agreed) })
+    }
+
+    /// Another one of the same server, for a session that `initialize` begins.
+    pub fn handshake(&self) -> Option<Self> {
+        let is_spoken = !self.pinned.is_some_and(Revision::is_stateless);
+        is_spoken.then(|| Self { pinned: self.pinned, is_session: true, agreed: Mutex::default() })
     }
 
     /// The revision settled on so far.
@@ -52,21 +67,23 @@ impl Negotiation {
                 return Ok(pinned.unwrap_or(Revision::LATEST_HANDSHAKE));
             }
             (None, pinned) if request.method == "initialize" => initialize(pinned, request)?,
-            (None, Some(_)) => return Err(before_initialize(request)),
-            (None, None) => self.admit_stateless(request)?,
+            (None, pinned) if pinned.is_some() || self.is_session => return Err(before_initialize(request)),
+            (None, _) => self.admit_stateless(request)?,
         };
         *agreed = Some(revision);
         Ok(revision)
     }
 
     fn admit_stateless(&self, request: &Request) -> Result<Revision, RpcError> {
-        if request.method == "initialize" && self.pinned.is_none() {
+        // With the keys of a stateless request it is a method like others, and an unknown one.
+        let is_handshake = request.method == "initialize" && declared_version(request).is_none();
+        if is_handshake && self.pinned.is_none() {
             return Err(RpcError::new(
                 INVALID_REQUEST,
                 "this connection serves the stateless revision; start another one to initialize",
             ));
         }
-        if request.method == "initialize" {
+        if is_handshake {
             // A client of the handshake era learns from this which versions would have done.
             let requested = request.params.get("protocolVersion").and_then(Value::as_str);
             return Err(self.unsupported(requested.unwrap_or_default()));
@@ -126,7 +143,8 @@ fn missing(key: &str) -> RpcError {
     ))
 }
 
-fn declared_version(request: &Request) -> Option<&str> {
+/// The version that a request claims for itself, as only those of a stateless revision do.
+pub fn declared_version(request: &Request) -> Option<&str> {
     meta(&request.params)?.get(PROTOCOL_VERSION_KEY)?.as_str()
 }
 

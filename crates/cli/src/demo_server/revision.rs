@@ -19,6 +19,9 @@ impl Revision {
     pub const ALL: [Self; 5] =
         [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26, Self::V2024_11_05];
 
+    /// The newest revision, which is stateless.
+    pub const LATEST: Self = Self::V2026_07_28;
+
     /// The newest revision that begins with `initialize`.
     pub const LATEST_HANDSHAKE: Self = Self::V2025_11_25;
 
@@ -114,6 +117,11 @@ impl Revision {
     /// Whether tasks are a part of the protocol itself; later they are an extension.
     pub fn has_core_tasks(self) -> bool {
         self == Self::V2025_11_25
+    }
+
+    /// Whether a stream of events may begin with one that has nothing but an id.
+    pub fn has_priming_events(self) -> bool {
+        self >= Self::V2025_11_25
     }
 
     /// The code for a resource that does not exist.

@@ -1,11 +1,13 @@
 //! The server without its transport: one message in, any number of messages out.
 //!
 //! Owns one connection's state: the revision it settled on, the calls and tasks under way, who
-//! listens, and the port that tools change. A transport with sessions keeps one `DemoServer` for
-//! each.
+//! listens, and the port that tools change. A transport with sessions keeps one [`DemoServer`] for
+//! each; one whose requests stand alone makes one for each of them, and these share what outlives a
+//! request. How they come about is in `kinds`.
 
 mod calling;
 mod introduction;
+mod kinds;
 mod tasking;
 mod tide;
 
@@ -31,6 +33,9 @@ use super::subscriptions::{Filter, Subscriptions};
 use super::tasks::Tasks;
 use super::{completion, elicitation, prompts, resources, skills, tools};
 use calling::Exchange;
+use kinds::Nature;
+
+pub use kinds::Mirrored;
 
 /// How long a client may keep what never changes while the server runs.
 const LASTING_MS: u64 = 3_600_000;
@@ -53,71 +58,83 @@ pub struct Options {
 
 /// A whole MCP server for one connection.
 pub struct DemoServer {
-    name: String,
-    /// The names of the environment variables, sorted.
-    environment: Vec<String>,
+    /// How this connection is told from others that share its port.
+    connection: u64,
+    nature: Nature,
+    mirrored: Mirrored,
     negotiation: Negotiation,
     /// What the client can do, as it said when it initialized the connection.
     capabilities: Mutex<Value>,
     calls: Calls,
     questions: Arc<Questions>,
     rounds: Arc<Rounds>,
-    tasks: Tasks,
+    tasks: Arc<Tasks>,
     subscriptions: Arc<Subscriptions>,
     logging: Logging,
-    port: Port,
-    /// How many more tool calls to survive.
-    calls_left: Mutex<Option<u32>>,
-    tide: Option<Duration>,
+    port: Arc<Port>,
     /// Rings when the server closes.
     closing: Alarm,
 }
 
 impl DemoServer {
-    /// Makes a server; fails, with a sentence, for a revision that does not exist.
-    pub fn new(options: Options, environment: Vec<String>) -> Result<Self, String> {
-        let pinned = match &options.revision {
-            None => None,
-            Some(text) => Some(Revision::parse(text).ok_or_else(|| unknown_revision(text))?),
-        };
-        Ok(Self {
-            name: options.name,
-            environment,
-            negotiation: Negotiation::new(pinned),
-            capabilities: Mutex::default(),
-            calls: Calls::default(),
-            questions: Arc::default(),
-            rounds: Arc::default(),
-            tasks: Tasks::default(),
-            subscriptions: Arc::default(),
-            logging: Logging::default(),
-            port: Port::default(),
-            calls_left: Mutex::new(options.crash_after),
-            tide: options.tide,
-            closing: Alarm::default(),
-        })
-    }
-
-    /// Handles one message: a line, or the body of a request.
+    /// Handles one message as it came: a line, or the body of a request.
     ///
     /// Returns as soon as every short answer is sent; a long call goes on in its own thread and
     /// answers later.
     pub fn handle(&self, message: &[u8], out: &Arc<dyn Outbox>) {
         match serde_json::from_slice(message) {
-            Ok(Value::Array(batch)) => self.handle_batch(batch, out),
-            Ok(message) => self.handle_value(message, out),
-            Err(error) => {
-                let error = RpcError::new(PARSE_ERROR, format!("not JSON: {error}"));
-                out.send(error.reply(Value::Null));
-            }
+            Ok(message) => self.handle_json(message, out),
+            Err(error) => out.send(not_json(&error).reply(Value::Null)),
         }
+    }
+
+    /// Handles one message, or a batch of them, as [`handle`](Self::handle) does.
+    pub fn handle_json(&self, message: Value, out: &Arc<dyn Outbox>) {
+        match message {
+            Value::Array(batch) => self.handle_batch(batch, out),
+            message => match classify(message) {
+                Ok(incoming) => self.handle_incoming(incoming, out),
+                Err(refusal) => out.send(refusal),
+            },
+        }
+    }
+
+    /// Handles one message that has been told apart.
+    pub fn handle_incoming(&self, incoming: Incoming, out: &Arc<dyn Outbox>) {
+        match incoming {
+            Incoming::Request(request) => self.handle_request(request, out),
+            Incoming::Notification { method, params } => self.notice(&method, &params),
+            Incoming::Response { id, response } => self.questions.answer(&id, response),
+            Incoming::Ignored => {}
+        }
+    }
+
+    /// Says in which revision a request would be answered, or refuses it; settles the revision as its answer would.
+    pub fn admit(&self, request: &Request) -> Result<Revision, RpcError> {
+        self.negotiation.admit(request)
+    }
+
+    /// The revision settled on so far.
+    pub fn agreed(&self) -> Option<Revision> {
+        self.negotiation.agreed()
+    }
+
+    /// What the tool `name` takes, in the revision settled on.
+    pub fn input_schema(&self, name: &str) -> Option<Value> {
+        let tools = tools::definitions(self.agreed()?, self.port.view());
+        tools.into_iter().find(|tool| tool["name"] == name).map(|mut tool| tool["inputSchema"].take())
+    }
+
+    /// Ends every call and listen of this connection, without answers.
+    pub fn withdraw(&self) {
+        self.calls.cancel_all();
+        self.subscriptions.cancel_all(self.connection);
     }
 
     /// Ends every call, task and listen under way, without answers, and releases whoever waits for the client.
     pub fn close(&self) {
-        self.calls.cancel_all();
+        self.withdraw();
         self.tasks.close();
-        self.subscriptions.close();
         self.closing.ring();
     }
 
@@ -130,7 +147,11 @@ impl DemoServer {
             (true, false) => {
                 let out: Arc<dyn Outbox> = Arc::new(BatchOutbox::new(Arc::clone(out)));
                 for message in batch {
-                    self.handle_value(message, &out);
+                    // What is a batch itself is no message, and is refused as none.
+                    match classify(message) {
+                        Ok(incoming) => self.handle_incoming(incoming, &out),
+                        Err(refusal) => out.send(refusal),
+                    }
                 }
                 return;
             }
@@ -138,27 +159,18 @@ impl DemoServer {
         out.send(RpcError::new(INVALID_REQUEST, refusal).reply(Value::Null));
     }
 
-    fn handle_value(&self, message: Value, out: &Arc<dyn Outbox>) {
-        match classify(message) {
-            Ok(Incoming::Request(request)) => self.handle_request(request, out),
-            Ok(Incoming::Notification { method, params }) => self.notice(&method, &params),
-            Ok(Incoming::Response { id, response }) => self.questions.answer(&id, response),
-            Ok(Incoming::Ignored) => {}
-            Err(refusal) => out.send(refusal),
-        }
-    }
-
     fn notice(&self, method: &str, params: &Map<String, Value>) {
         if method == "notifications/cancelled"
             && let Some(id) = params.get("requestId")
         {
             self.calls.cancel(id);
-            self.subscriptions.cancel(id);
+            self.subscriptions.cancel(self.connection, id);
         }
     }
 
     fn handle_request(&self, request: Request, out: &Arc<dyn Outbox>) {
-        let is_in_use = self.calls.is_running(&request.id) || self.subscriptions.is_listening(&request.id);
+        let is_listening = self.subscriptions.is_listening(self.connection, &request.id);
+        let is_in_use = is_listening || self.calls.is_running(&request.id);
         let answer = if is_in_use {
             let complaint = format!("the id {} is in use by a call under way", request.id);
             Err(RpcError::new(INVALID_REQUEST, complaint))
@@ -254,7 +266,7 @@ impl DemoServer {
         let declares_tasks = self.declares_tasks(request, revision);
         let has_task = |id: &str| declares_tasks && self.tasks.has(id);
         let filter = Filter::honoured(&request.params, has_resource, has_task)?;
-        self.subscriptions.listen(&request.id, filter, out)?;
+        self.subscriptions.listen(self.connection, &request.id, filter, out)?;
         Ok(None)
     }
 
@@ -285,7 +297,7 @@ fn cacheable(mut result: Value, ttl_ms: u64, revision: Revision) -> Value {
     result
 }
 
-fn unknown_revision(text: &str) -> String {
-    let known = Revision::ALL.map(Revision::as_str).join(", ");
-    format!("there is no revision `{text}` of the protocol; choose one of {known}")
+/// The error of a message that cannot be read.
+pub fn not_json(error: &serde_json::Error) -> RpcError {
+    RpcError::new(PARSE_ERROR, format!("not JSON: {error}"))
 }

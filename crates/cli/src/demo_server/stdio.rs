@@ -26,7 +26,8 @@ pub fn serve_stdio(options: Options) -> io::Result<()> {
     clippy::disallowed_methods,
     reason = "showing what environment a server gets is what the tool `environment` is for"
 )]
-fn environment() -> Vec<String> {
+/// The names of the environment variables, sorted.
+pub fn environment() -> Vec<String> {
     let variables = std::env::vars_os();
     let mut names: Vec<_> = variables.map(|(name, _)| name.to_string_lossy().into_owned()).collect();
     names.sort();

@@ -14,7 +14,7 @@ use super::port::Event;
 
 const SUBSCRIPTION_ID_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// How many listens, or subscribed resources, a connection may have.
+/// How many listens, or subscribed resources, there may be.
 const MOST: usize = 256;
 
 /// What a server says when it ends a listen by an error; some servers do, though none should.
@@ -28,6 +28,8 @@ pub struct Subscriptions {
 }
 
 struct Listen {
+    /// The connection that listens; ids are its own business.
+    connection: u64,
     id: Value,
     filter: Filter,
     out: Arc<dyn Outbox>,
@@ -67,30 +69,30 @@ impl Subscriptions {
     }
 
     /// Opens a listen and acknowledges it.
-    pub fn listen(&self, id: &Value, filter: Filter, out: &Arc<dyn Outbox>) -> Result<(), RpcError> {
+    pub fn listen(&self, connection: u64, id: &Value, filter: Filter, out: &Arc<dyn Outbox>) -> Result<(), RpcError> {
         let mut listens = locked(&self.listens);
         if listens.len() >= MOST {
             return Err(RpcError::new(INTERNAL_ERROR, "there are too many subscriptions"));
         }
-        let listen = Listen { id: id.clone(), filter, out: Arc::clone(out) };
+        let listen = Listen { connection, id: id.clone(), filter, out: Arc::clone(out) };
         let honoured = json!({"notifications": listen.filter.to_json()});
         listen.send("notifications/subscriptions/acknowledged", honoured);
         listens.push(listen);
         Ok(())
     }
 
-    pub fn is_listening(&self, id: &Value) -> bool {
-        locked(&self.listens).iter().any(|listen| listen.id == *id)
+    pub fn is_listening(&self, connection: u64, id: &Value) -> bool {
+        locked(&self.listens).iter().any(|listen| listen.is(connection, id))
     }
 
     /// Ends the listen `id`, if there is one, at the client's wish and therefore without a word.
-    pub fn cancel(&self, id: &Value) {
-        locked(&self.listens).retain(|listen| listen.id != *id);
+    pub fn cancel(&self, connection: u64, id: &Value) {
+        locked(&self.listens).retain(|listen| !listen.is(connection, id));
     }
 
-    /// Ends every listen without a word.
-    pub fn close(&self) {
-        locked(&self.listens).clear();
+    /// Ends every listen of a connection without a word.
+    pub fn cancel_all(&self, connection: u64) {
+        locked(&self.listens).retain(|listen| listen.connection != connection);
     }
 
     /// Ends every listen; `result` is what each gets as its result, before its own `_meta`.
@@ -140,6 +142,10 @@ impl Subscriptions {
 }
 
 impl Listen {
+    fn is(&self, connection: u64, id: &Value) -> bool {
+        self.connection == connection && self.id == *id
+    }
+
     fn send(&self, method: &str, mut params: Value) {
         params["_meta"] = json!({SUBSCRIPTION_ID_KEY: self.id});
         self.out.send(json!({"jsonrpc": "2.0", "method": method, "params": params}));

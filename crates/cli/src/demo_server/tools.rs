@@ -72,6 +72,8 @@ pub struct Surroundings<'a> {
     pub revision: Revision,
     pub environment: &'a [String],
     pub view: View,
+    /// The arguments as the request's headers repeat them.
+    pub mirrored: &'a [(String, String)],
 }
 
 /// Calls the tool that `params` name.
@@ -114,6 +116,7 @@ fn run(name: &str, given: &Map<String, Value>, around: &Surroundings<'_>) -> Out
         "mixed" => mixed(revision),
         "environment" => plain(&listed(around.environment)),
         "crane" => plain("Up it goes."),
+        "clear_customs" => clear_customs(given, around.mirrored),
         _ => return run_with_effect(name, given),
     };
     Outcome::Answer(answer)
@@ -192,6 +195,15 @@ fn mixed(revision: Revision) -> Value {
     ])
 }
 
+fn clear_customs(given: &Map<String, Value>, mirrored: &[(String, String)]) -> Value {
+    let seen = mirrored.iter().find(|(name, _)| name == "mcp-param-region");
+    let seen = match seen {
+        Some((_, value)) => format!("the header Mcp-Param-Region said {}", Value::from(value.as_str())),
+        None => "there was no header".to_owned(),
+    };
+    plain(&format!("Cleared for {}; {seen}.", given["region"]))
+}
+
 fn listed(environment: &[String]) -> String {
     if environment.is_empty() { "(no environment variables)".to_owned() } else { environment.join("\n") }
 }
@@ -229,7 +241,8 @@ mod tests {
     const FULL: View = View { tide: 0, has_crane: true, has_shanty: true, has_buoy: true };
 
     fn run(name: &str, arguments: Value, revision: Revision) -> Outcome {
-        let around = Surroundings { revision, environment: &["HOME".to_owned(), "PATH".to_owned()], view: FULL };
+        let around =
+            Surroundings { revision, environment: &["HOME".to_owned(), "PATH".to_owned()], view: FULL, mirrored: &[] };
         let params = json!({"name": name, "arguments": arguments});
         call(params.as_object().unwrap(), &around).unwrap()
     }
@@ -252,6 +265,7 @@ mod tests {
         check_text("add", json!({"a": 1}), true, "The argument `b` is missing.");
         check_text("add", json!({"a": 1e308, "b": 1e308}), true, "The sum is too large for a number.");
         check_text("fail", json!({}), true, "This tool always fails; that is what it is for.");
+        check_text("clear_customs", json!({"region": "x"}), false, "Cleared for \"x\"; there was no header.");
         check_text("environment", json!({}), false, "HOME\nPATH");
         check_text("json_response", json!({"a": 1}), false, r#"{"count":1,"received":{"a":1}}"#);
     }
@@ -272,7 +286,8 @@ mod tests {
         for revision in Revision::ALL {
             for tool in definitions(revision, FULL) {
                 let name = tool["name"].as_str().unwrap();
-                let mut arguments = json!({"text": "a", "a": 1, "b": 2, "level": "info", "message": "m"});
+                let mut arguments =
+                    json!({"text": "a", "a": 1, "b": 2, "level": "info", "message": "m", "region": "r"});
                 let known = tool["inputSchema"]["properties"].as_object();
                 arguments
                     .as_object_mut()

@@ -6,6 +6,7 @@ mod answers;
 mod asking;
 mod call;
 mod demo;
+mod demo_http;
 mod failures;
 mod fidelity;
 mod hold;

@@ -33,7 +33,12 @@ impl DemoServer {
     /// The result of a tool call, or nothing if it comes later.
     pub(super) fn call_tool(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
         let Exchange { request, revision, .. } = exchange;
-        let around = Surroundings { revision, environment: &self.environment, view: self.port.view() };
+        let around = Surroundings {
+            revision,
+            environment: &self.nature.environment,
+            view: self.port.view(),
+            mirrored: &self.mirrored,
+        };
         let outcome = tools::call(&request.params, &around)?;
         if self.has_had_enough() {
             crash(3);
@@ -121,7 +126,7 @@ impl DemoServer {
         let (sentence, event) = self.port.apply(change);
         match event {
             Some(event) if revision.is_stateless() => self.subscriptions.announce(event),
-            Some(event) => self.subscriptions.announce_unasked(event, out),
+            Some(event) => self.subscriptions.announce_unasked(event, out.aside().as_deref().unwrap_or(out)),
             None => {}
         }
         sentence
@@ -161,7 +166,7 @@ impl DemoServer {
     }
 
     fn has_had_enough(&self) -> bool {
-        match &mut *locked(&self.calls_left) {
+        match &mut *locked(&self.nature.calls_left) {
             None => false,
             Some(0) => true,
             Some(left) => {

@@ -36,7 +36,7 @@ impl DemoServer {
     }
 
     fn introduction(&self, revision: Revision) -> Value {
-        let mut introduction = json!({"name": self.name, "version": env!("CARGO_PKG_VERSION")});
+        let mut introduction = json!({"name": self.nature.name, "version": env!("CARGO_PKG_VERSION")});
         if revision.has_titles() {
             introduction["title"] = "Wharf demo server".into();
         }

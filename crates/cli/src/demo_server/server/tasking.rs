@@ -44,13 +44,14 @@ impl DemoServer {
     pub(super) fn start_task(&self, exchange: Exchange<'_>, play: Play) -> Result<Option<Value>, RpcError> {
         let Exchange { request, revision, out } = exchange;
         let envelope = self.envelope(revision);
+        let lasting = out.aside().unwrap_or_else(|| Arc::clone(out));
         let crew = Crew {
             envelope: envelope.clone(),
             capabilities: self.capabilities_of_client(request, revision),
             questions: Arc::clone(&self.questions),
             subscriptions: Arc::clone(&self.subscriptions),
             progress: Progress::wanted(&request.params, revision),
-            out: Arc::downgrade(out),
+            out: Arc::downgrade(&lasting),
         };
         let ttl_ms = request.params.get("task").and_then(|task| task["ttl"].as_u64());
         let task = self.tasks.create(ttl_ms).map_err(|reason| RpcError::new(INTERNAL_ERROR, reason))?;

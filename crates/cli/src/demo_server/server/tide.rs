@@ -11,7 +11,7 @@ impl DemoServer {
     ///
     /// Nothing changes before a revision is agreed on: there is nobody yet who could hear of it.
     pub fn turn_tides(&self, out: &dyn Outbox) {
-        let Some(every) = self.tide else { return };
+        let Some(every) = self.nature.tide else { return };
         while !self.closing.rings_before(Instant::now(), every) {
             let Some(revision) = self.negotiation.agreed() else { continue };
             let crane = if self.port.view().has_crane { Change::DismissCrane } else { Change::HireCrane };

@@ -38,6 +38,13 @@ fn trim(tool: &mut Value, revision: Revision) {
         icons::add(tool, revision);
     }
     trim_arguments(tool, revision);
+    if !revision.is_stateless()
+        && let Some(properties) = tool["inputSchema"]["properties"].as_object_mut()
+    {
+        for property in properties.values_mut().filter_map(Value::as_object_mut) {
+            property.remove("x-mcp-header");
+        }
+    }
     let fields = tool.as_object_mut().expect("a definition is an object");
     if !revision.has_structured_content() {
         fields.remove("outputSchema");

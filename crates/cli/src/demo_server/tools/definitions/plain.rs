@@ -8,6 +8,7 @@ pub fn plain_tools() -> Vec<Value> {
     let mut tools = Vec::from(simple_tools());
     tools.extend(media_tools());
     tools.extend(process_tools());
+    tools.push(mirrored_tool());
     tools
 }
 
@@ -136,4 +137,27 @@ fn process_tools() -> [Value; 2] {
             },
         }),
     ]
+}
+
+/// The one tool whose arguments travel in headers as well (2026-07-28 server/tools, "x-mcp-header").
+fn mirrored_tool() -> Value {
+    json!({
+        "name": "clear_customs",
+        "title": "Clear customs",
+        "description": "Says which header the server saw beside its argument, if it came with any.",
+        "inputSchema": schema(
+            &json!({
+                "region": {
+                    "type": "string", "x-mcp-header": "Region",
+                    "description": "Where the cargo goes",
+                },
+                "crates": {
+                    "type": "integer", "x-mcp-header": "Crates",
+                    "description": "How much of it there is",
+                },
+            }),
+            &["region"],
+        ),
+        "annotations": harmless(),
+    })
 }

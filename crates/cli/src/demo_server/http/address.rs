@@ -1,0 +1,52 @@
+//! The address that `--http` and `--sse` take.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Parses an address such as `127.0.0.1:8080`, `localhost:0`, `:8080` or `8080`.
+///
+/// Fails, with a sentence, for anything but loopback: there is no login, so the server would be
+/// open to the network.
+pub fn parse(text: &str) -> Result<SocketAddr, String> {
+    let address = with_host(text).ok_or_else(|| format!("`{text}` is no address; write one such as 127.0.0.1:8080"))?;
+    if !address.ip().is_loopback() {
+        return Err(format!(
+            "{} is not a loopback address, and this server is open to whoever reaches it",
+            address.ip()
+        ));
+    }
+    Ok(address)
+}
+
+fn with_host(text: &str) -> Option<SocketAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    let is_loopback = host.is_empty() || host.eq_ignore_ascii_case("localhost");
+    let port = port.parse().ok()?;
+    is_loopback.then_some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
+}
+
+#[cfg(test)]
+mod tests {
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let found = super::parse(text).map_or_else(|complaint| complaint, |address| address.to_string());
+        assert!(found.contains(expected), "{text:?} gave {found:?}");
+    }
+
+    #[test]
+    fn only_loopback_will_do() {
+        for text in ["127.0.0.1:80", ":80", "80", "localhost:80", "LOCALHOST:80"] {
+            check(text, "127.0.0.1:80");
+        }
+        check("127.3.4.5:0", "127.3.4.5:0");
+        check("[::1]:0", "[::1]:0");
+        for text in ["0.0.0.0:80", "[::]:80", "192.168.0.1:80", "[2001:db8::1]:80"] {
+            check(text, "is not a loopback address");
+        }
+        for text in ["", ":", "harbour", "harbour:80", "127.0.0.1", "127.0.0.1:65536", "::1:80x", "localhost:-1"] {
+            check(text, "is no address");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Who may knock: nobody under a foreign name, no page but the server's own, and no load beyond the bound.
+//!
+//! A page in a browser can send requests to loopback, and by rebinding its name even read the
+//! answers; the two headers a page cannot forge give it away.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use super::LARGEST_BODY;
+use super::refusal::Refusal;
+
+/// Refuses requests with the name or from the page of somebody else (2026-07-28 basic/transports, "Security").
+pub async fn only_own_pages(State(address): State<SocketAddr>, request: Request, next: Next) -> Response {
+    match check(request.headers(), address) {
+        Ok(()) => next.run(request).await,
+        Err(complaint) => Refusal::plain(StatusCode::FORBIDDEN, complaint).into_response(),
+    }
+}
+
+/// Refuses a body that is announced as too large; one that is not announced is counted as it comes.
+pub async fn only_bounded(request: Request, next: Next) -> Response {
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    let length = length.and_then(|length| length.parse().ok());
+    if length.is_some_and(|length: u64| length > LARGEST_BODY as u64) {
+        return Refusal::plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large").into_response();
+    }
+    next.run(request).await
+}
+
+fn check(headers: &HeaderMap, address: SocketAddr) -> Result<(), &'static str> {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if !is_own(host, address) {
+        return Err("the `Host` is not this server");
+    }
+    match headers.get(header::ORIGIN) {
+        Some(origin) if origin.as_bytes() != format!("http://{host}").as_bytes() => {
+            Err("the `Origin` is another page than this server's")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_own(host: &str, address: SocketAddr) -> bool {
+    let (name, port) = host.rsplit_once(':').unwrap_or((host, "80"));
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let is_loopback = bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    port == address.port().to_string() && (is_loopback || name.eq_ignore_ascii_case("localhost"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(host: &str, origin: Option<&str>, is_welcome: bool) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        let address = "127.0.0.1:8080".parse().unwrap();
+        assert_eq!(super::check(&headers, address).is_ok(), is_welcome, "{host} {origin:?}");
+    }
+
+    #[test]
+    fn names_and_pages_of_others_are_refused() {
+        check("127.0.0.1:8080", None, true);
+        check("localhost:8080", None, true);
+        check("[::1]:8080", None, true);
+        check("127.0.0.1:8081", None, false);
+        check("127.0.0.1", None, false);
+        check("evil.example:8080", None, false);
+        check("127.0.0.1.evil.example:8080", None, false);
+        check("", None, false);
+        check("localhost:8080", Some("http://localhost:8080"), true);
+        check("localhost:8080", Some("http://127.0.0.1:8080"), false);
+        check("localhost:8080", Some("http://localhost:3000"), false);
+        check("localhost:8080", Some("https://evil.example"), false);
+        check("localhost:8080", Some("null"), false);
+    }
+}

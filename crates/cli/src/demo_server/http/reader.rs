@@ -1,0 +1,122 @@
+//! A feed as the body of a response: server-sent events, and comments while there is nothing to say.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use http_body::{Body, Frame};
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::feed::{Bookmark, Feed};
+
+/// How long a stream may be silent before a comment shows that it is alive.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// Reads a feed for one response.
+pub struct Reader {
+    feed: Arc<Feed>,
+    bookmark: Bookmark,
+    /// What the ids of the events begin with, if they have any.
+    stream: Option<u64>,
+    /// What comes before the first message.
+    opening: Option<String>,
+    silence: Pin<Box<Sleep>>,
+    /// Dropped with the response, whether that was read to its end or not.
+    _hold: Box<dyn Any + Send>,
+}
+
+impl Reader {
+    /// A reader of `feed`; `hold` is dropped when the response is over or the client has gone.
+    pub fn new(feed: Arc<Feed>, bookmark: Bookmark, hold: impl Any + Send) -> Self {
+        let silence = Box::pin(sleep(SILENCE));
+        Self { feed, bookmark, stream: None, opening: None, silence, _hold: Box::new(hold) }
+    }
+
+    /// Gives every event an id by which the stream can be taken up again.
+    pub fn numbered(mut self, stream: u64) -> Self {
+        self.stream = Some(stream);
+        self
+    }
+
+    /// Begins with an event that has nothing but an id (2025-11-25 basic/transports, "Sending Messages to the Server").
+    pub fn primed(mut self) -> Self {
+        self.opening = self.stream.map(|stream| format!("id: {stream}-{}\ndata: \n\n", self.bookmark.read));
+        self
+    }
+
+    /// Begins with the event `name`.
+    pub fn opened_by(mut self, name: &str, data: &str) -> Self {
+        self.opening = Some(format!("event: {name}\ndata: {data}\n\n"));
+        self
+    }
+
+    fn event(&self, message: &str) -> String {
+        // JSON has no bare line end, so one line holds it.
+        match self.stream {
+            Some(stream) => format!("event: message\nid: {stream}-{}\ndata: {message}\n\n", self.bookmark.read),
+            None => format!("event: message\ndata: {message}\n\n"),
+        }
+    }
+
+    fn poll_text(&mut self, context: &mut Context<'_>) -> Poll<Option<String>> {
+        if let Some(opening) = self.opening.take() {
+            return Poll::Ready(Some(opening));
+        }
+        match self.feed.poll_next(&mut self.bookmark, context) {
+            Poll::Ready(message) => Poll::Ready(message.map(|message| self.event(&message))),
+            Poll::Pending => self.silence.as_mut().poll(context).map(|()| Some(": still here\n\n".to_owned())),
+        }
+    }
+}
+
+impl Body for Reader {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let text = self.poll_text(context);
+        if text.is_ready() {
+            self.silence.as_mut().reset(Instant::now() + SILENCE);
+        }
+        text.map(|text| text.map(|text| Ok(Frame::data(text.into()))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// The next piece of the body, after whatever time that takes.
+    async fn next(reader: &mut Reader) -> Option<String> {
+        poll_fn(|context| Pin::new(&mut *reader).poll_frame(context))
+            .await
+            .map(|frame| String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_shows_that_it_is_alive() {
+        let feed = Arc::<Feed>::default();
+        let mut reader = Reader::new(Arc::clone(&feed), feed.open(), ()).numbered(7).primed();
+        assert_eq!(next(&mut reader).await.unwrap(), "id: 7-0\ndata: \n\n");
+        for _ in 0..2 {
+            let started = Instant::now();
+            assert_eq!(next(&mut reader).await.unwrap(), ": still here\n\n");
+            assert_eq!(started.elapsed().as_secs(), SILENCE.as_secs());
+        }
+        feed.push(&json!({"a": "\n"}));
+        assert_eq!(next(&mut reader).await.unwrap(), "event: message\nid: 7-1\ndata: {\"a\":\"\\n\"}\n\n");
+        feed.end();
+        assert_eq!(next(&mut reader).await, None);
+    }
+}

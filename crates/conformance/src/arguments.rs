@@ -1,0 +1,102 @@
+//! Arguments that fit a tool's schema, made up from nothing else.
+//!
+//! Understands as much of JSON Schema as the suite's tools need. A reference is followed within the schema and never
+//! fetched.
+
+use serde_json::{Map, Value};
+use wharf_wire::{Bounds, DecodeError, Raw};
+
+use crate::Outcome;
+
+/// How deep a value may go; a schema may refer to itself.
+const DEPTH: usize = 8;
+
+/// The properties that a schema requires, each with a value of its type.
+pub fn arguments_for(schema: Option<&Raw>) -> Outcome<Raw> {
+    let Some(schema) = schema else { return Ok(Raw::empty_object()) };
+    let schema: Value = schema.decode(&Bounds::default()).map_err(|error: DecodeError| error.to_string())?;
+    Ok(Raw::of(&object(&schema, &schema, DEPTH))?)
+}
+
+fn object(schema: &Value, whole: &Value, depth: usize) -> Value {
+    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let properties = required.iter().filter_map(Value::as_str).map(|name| {
+        let property = &schema["properties"][name];
+        (name.to_owned(), value(property, whole, depth))
+    });
+    properties.collect::<Map<_, _>>().into()
+}
+
+fn value(schema: &Value, whole: &Value, depth: usize) -> Value {
+    let Some(deeper) = depth.checked_sub(1) else { return Value::Null };
+    let given = [&schema["const"], &schema["default"], &schema["enum"][0], &schema["examples"][0]];
+    if let Some(given) = given.into_iter().find(|given| !given.is_null()) {
+        return given.clone();
+    }
+    let target = schema["$ref"].as_str().and_then(|reference| whole.pointer(reference.strip_prefix('#')?));
+    if let Some(target) = target {
+        return value(target, whole, deeper);
+    }
+    match schema["type"].as_str().or_else(|| schema["type"][0].as_str()) {
+        Some("object") => object(schema, whole, deeper),
+        Some("array") => Value::Array(Vec::new()),
+        Some("boolean") => true.into(),
+        Some("integer" | "number") => number(schema),
+        Some("null") => Value::Null,
+        _ => "wharf".into(),
+    }
+}
+
+/// The least one that is allowed, or one.
+fn number(schema: &Value) -> Value {
+    let least = &schema["minimum"];
+    if least.is_number() { least.clone() } else { 1.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(schema: &str, expected: &str) {
+        let schema = Raw::parse(schema.to_owned()).unwrap();
+        assert_eq!(arguments_for(Some(&schema)).unwrap().get(), expected);
+    }
+
+    #[test]
+    fn what_is_required_gets_a_value_of_its_type() {
+        assert_eq!(arguments_for(None).unwrap(), Raw::empty_object());
+        check(r#"{"type":"object","properties":{"a":{"type":"number"}}}"#, "{}");
+        for (property, expected) in [
+            (r#"{"type":"string"}"#, r#""wharf""#),
+            (r#"{"type":["integer","null"]}"#, "1"),
+            (r#"{"type":"number","minimum":2.5}"#, "2.5"),
+            (r#"{"type":"boolean"}"#, "true"),
+            (r#"{"type":"boolean","default":false}"#, "false"),
+            (r#"{"type":"array","items":{"type":"string"}}"#, "[]"),
+            (r#"{"enum":["b","c"]}"#, r#""b""#),
+            (r#"{"const":7}"#, "7"),
+            (r#"{"type":"object","required":["n"],"properties":{"n":{"type":"null"}}}"#, r#"{"n":null}"#),
+            ("{}", r#""wharf""#),
+        ] {
+            check(
+                &format!(r#"{{"type":"object","properties":{{"a":{property}}},"required":["a"]}}"#),
+                &format!(r#"{{"a":{expected}}}"#),
+            );
+        }
+    }
+
+    #[test]
+    fn references_are_followed_within_the_schema_only() {
+        let with = |reference: &str| {
+            format!(
+                r##"{{"$defs":{{"id":{{"type":"integer"}},"loop":{{"$ref":"#/$defs/loop"}}}},
+                "properties":{{"a":{{"$ref":"{reference}"}}}},"required":["a"]}}"##
+            )
+        };
+        check(&with("#/$defs/id"), r#"{"a":1}"#);
+        check(&with("#/$defs/loop"), r#"{"a":null}"#);
+        check(&with("#/$defs/none"), r#"{"a":"wharf"}"#);
+        check(&with("http://localhost:1/canary"), r#"{"a":"wharf"}"#);
+    }
+}

@@ -1,0 +1,35 @@
+//! Calls that the suite prescribes, because it compares what their headers say with their arguments.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use wharf_client::Connection;
+use wharf_wire::Raw;
+
+use crate::{Outcome, tour};
+
+#[derive(Deserialize)]
+struct Context<'a> {
+    #[serde(borrow, rename = "toolCalls")]
+    tool_calls: Vec<GivenCall<'a>>,
+}
+
+#[derive(Deserialize)]
+struct GivenCall<'a> {
+    name: String,
+    /// Raw, so that what is sent is what was given.
+    #[serde(borrow)]
+    arguments: &'a RawValue,
+}
+
+/// Makes the calls in their order and lists nothing: looking into a tool's schema before calling it is the client's own
+/// business.
+pub async fn given_calls(connection: &Connection, context: Option<&str>) -> Outcome {
+    let context = context.ok_or("the suite gave no calls to make")?;
+    let Context { tool_calls } =
+        serde_json::from_str(context).map_err(|error| format!("what the suite gave along: {error}"))?;
+    for GivenCall { name, arguments } in tool_calls {
+        let arguments = Raw::parse(arguments.get().to_owned())?;
+        tour::call(connection, &name, &arguments).await?;
+    }
+    Ok(())
+}

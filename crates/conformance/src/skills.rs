@@ -1,0 +1,31 @@
+//! Skills: nothing is read before it is wanted, and nothing is used that is not what was promised.
+
+use wharf_client::Connection;
+use wharf_wire::Skill;
+
+use crate::Outcome;
+
+/// Lists the skills and leaves it at that.
+pub async fn list(connection: &Connection) -> Outcome {
+    listed(connection).await.map(drop)
+}
+
+/// Loads each skill, and expects to be told that it is not what its entry says.
+pub async fn refuse(connection: &Connection) -> Outcome {
+    for skill in listed(connection).await? {
+        match connection.load_skill(&skill).await {
+            Err(error) if error.is_mismatch() => {}
+            Err(error) => return Err(error.into()),
+            Ok(_) => return Err("a skill was loaded that is not what its entry says".into()),
+        }
+    }
+    Ok(())
+}
+
+async fn listed(connection: &Connection) -> Outcome<Vec<Skill>> {
+    let listing = connection.list_skills().await?;
+    if let Some(withheld) = listing.withheld.first() {
+        return Err(format!("a skill cannot be used: {}", withheld.reason).into());
+    }
+    if listing.items.is_empty() { Err("the server lists no skill".into()) } else { Ok(listing.items) }
+}

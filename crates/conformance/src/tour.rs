@@ -1,0 +1,64 @@
+//! Uses everything a server offers, the way a host does: ask what there is, then use each of it.
+
+use wharf_client::{CallOptions, Connection};
+use wharf_spec::Untrusted;
+use wharf_wire::{PromptDefinition, Raw, ToolDefinition};
+
+use crate::Outcome;
+use crate::arguments::arguments_for;
+
+/// Goes through tools, resources and prompts. The first thing that does not work ends it.
+pub async fn everything(connection: &Connection) -> Outcome {
+    connection.ping(CallOptions::default()).await?;
+    let offered = &connection.facts().capabilities;
+    if offered.tools {
+        call_tools(connection).await?;
+    }
+    if offered.resources {
+        read_resources(connection).await?;
+    }
+    if offered.prompts {
+        expand_prompts(connection).await?;
+    }
+    Ok(())
+}
+
+/// Calls a tool; one that reports failure counts as one that does not work.
+pub async fn call(connection: &Connection, name: &str, arguments: &Raw) -> Outcome {
+    let result = connection.call_tool(name, arguments, CallOptions::default()).await;
+    let result = result.map_err(|error| format!("tool {}: {error}", shown(name)))?;
+    if result.is_error {
+        return Err(format!("tool {} failed: {}", shown(name), shown(result.raw.get())).into());
+    }
+    Ok(())
+}
+
+async fn call_tools(connection: &Connection) -> Outcome {
+    for ToolDefinition { name, input_schema, .. } in connection.list_tools().await?.items {
+        let arguments = arguments_for(input_schema.as_ref())?;
+        call(connection, &name, &arguments).await?;
+    }
+    Ok(())
+}
+
+async fn read_resources(connection: &Connection) -> Outcome {
+    for resource in connection.list_resources().await?.items {
+        let read = connection.read_resource(&resource.uri, CallOptions::default()).await;
+        read.map_err(|error| format!("resource {}: {error}", shown(&resource.uri)))?;
+    }
+    connection.list_templates().await?;
+    Ok(())
+}
+
+async fn expand_prompts(connection: &Connection) -> Outcome {
+    for PromptDefinition { name, arguments, .. } in connection.list_prompts().await?.items {
+        let arguments: Vec<_> = arguments.into_iter().map(|argument| (argument.name, "wharf".to_owned())).collect();
+        let expanded = connection.get_prompt(&name, &arguments, CallOptions::default()).await;
+        expanded.map_err(|error| format!("prompt {}: {error}", shown(&name)))?;
+    }
+    Ok(())
+}
+
+fn shown(text: &str) -> String {
+    format!("`{}`", Untrusted::new(text).shortened(200))
+}

@@ -1,0 +1,187 @@
+//! `cargo xtask conformance`: the public conformance suite against our client, counted strictly.
+//!
+//! The suite's own way of running many scenarios ignores how the client ended and lets a scenario
+//! pass in which nothing was checked. So each one runs alone, and counts only when suite and client
+//! end well and at least one check passed. There is no list of failures that are expected.
+
+mod page;
+mod suite;
+
+use std::fs;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use crate::run::{Outcome, cargo, root, run, say};
+use crate::test::Tally;
+
+use suite::{Suite, Verdict};
+
+/// What the suite is asked for: a revision, or what belongs to none.
+const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", EXTENSION];
+const EXTENSION: &str = "extension";
+
+/// Scenarios of a feature that is not built, and so not run at all: logging in.
+const NOT_BUILT: &str = "auth/";
+
+/// A scenario that measures a delay, and so has the machine to itself.
+const TIMED: &str = "sse-retry";
+
+/// How many scenarios run at once.
+const AT_ONCE: usize = 2;
+
+/// The chore as somebody types it.
+pub fn conformance(words: &[&str]) -> Outcome {
+    let plan = Plan::parse(words)?;
+    run(cargo().args(["build", "--package", "wharf-conformance"]))?;
+    let played = play(&plan, &Suite::install(&[])?)?;
+    if plan.table {
+        fs::write(root().join("docs/conformance.md"), page::page(&played)?)?;
+        say!("wrote docs/conformance.md");
+    }
+    let Tally { passed, failed } = close(&played);
+    println!("{passed} passed, {failed} failed");
+    match (failed, passed) {
+        (0, 0) => Err(format!("not one scenario ran; those of `{NOT_BUILT}` never do").into()),
+        (0, _) => Ok(()),
+        _ => Err("the suite is not content".into()),
+    }
+}
+
+/// Everything, as a part of all tests: the client is built already, and every process started
+/// has these variables.
+pub fn everything(environment: &[(&str, &str)]) -> Outcome<Tally> {
+    let played = play(&Plan::default(), &Suite::install(environment)?)?;
+    Ok(close(&played))
+}
+
+/// Which scenarios to run, and whether to write the page.
+#[derive(Debug, Default, PartialEq)]
+struct Plan<'a> {
+    revision: Option<&'a str>,
+    scenario: Option<&'a str>,
+    table: bool,
+}
+
+impl<'a> Plan<'a> {
+    fn parse(words: &[&'a str]) -> Outcome<Self> {
+        let mut plan = Self::default();
+        let mut words = words.iter().copied().enumerate();
+        while let Some((position, word)) = words.next() {
+            match word {
+                // The other half of the suite is for servers.
+                "client" if position == 0 => {}
+                "--table" => plan.table = true,
+                "--scenario" => {
+                    let (_, name) = words.next().ok_or("--scenario needs a name")?;
+                    plan.scenario = Some(name);
+                }
+                revision if REVISIONS.contains(&revision) => plan.revision = Some(revision),
+                other => return Err(format!("conformance: {} or --scenario, not {other}", REVISIONS.join(", ")).into()),
+            }
+        }
+        if plan.table && (plan.revision, plan.scenario) != (None, None) {
+            return Err("--table tells of everything, so everything has to be run".into());
+        }
+        Ok(plan)
+    }
+
+    fn wants(&self, turn: &Turn) -> bool {
+        !turn.scenario.starts_with(NOT_BUILT) && self.scenario.is_none_or(|scenario| scenario == turn.scenario)
+    }
+}
+
+/// One scenario at one revision.
+#[derive(Debug, Clone, PartialEq)]
+struct Turn {
+    revision: &'static str,
+    scenario: String,
+}
+
+/// What came of a turn.
+struct Played {
+    turn: Turn,
+    verdict: Verdict,
+}
+
+/// Runs what is planned and prints a line for each scenario. What was played comes in the suite's order.
+fn play(plan: &Plan, suite: &Suite) -> Outcome<Vec<Played>> {
+    let mut turns = Vec::new();
+    for revision in REVISIONS.into_iter().filter(|revision| plan.revision.is_none_or(|wanted| wanted == *revision)) {
+        let scenarios = suite.scenarios(revision)?.into_iter();
+        turns.extend(scenarios.map(|scenario| Turn { revision, scenario }).filter(|turn| plan.wants(turn)));
+    }
+    let start = Instant::now();
+    let (timed, free): (Vec<_>, Vec<_>) = turns.iter().cloned().partition(|turn| turn.scenario == TIMED);
+    let mut played = side_by_side(free, AT_ONCE, suite)?;
+    played.extend(side_by_side(timed, 1, suite)?);
+    played.sort_by_key(|played| turns.iter().position(|turn| *turn == played.turn));
+    say!(
+        "{} scenarios in {:.0} s; logs are in {}",
+        played.len(),
+        start.elapsed().as_secs_f64(),
+        suite.logs().display()
+    );
+    Ok(played)
+}
+
+/// Runs them so many at a time.
+fn side_by_side(turns: Vec<Turn>, at_once: usize, suite: &Suite) -> Outcome<Vec<Played>> {
+    let queue = Mutex::new(turns.into_iter());
+    let next = || queue.lock().ok()?.next();
+    let work = || {
+        let mut played = Vec::new();
+        while let Some(turn) = next() {
+            let verdict = suite.run(&turn).map_err(|failure| failure.to_string())?;
+            println!("{}", line(&turn, &verdict));
+            played.push(Played { turn, verdict });
+        }
+        Ok::<_, String>(played)
+    };
+    let lots = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().map_err(|_| "a worker panicked")).collect::<Vec<_>>()
+    });
+    let mut played = Vec::new();
+    for lot in lots {
+        played.extend(lot??);
+    }
+    Ok(played)
+}
+
+fn line(turn: &Turn, verdict: &Verdict) -> String {
+    let mark = if verdict.is_passed() { "ok" } else { "FAIL" };
+    format!("{mark:<4} {:<10} {:<36} {verdict}", turn.revision, turn.scenario)
+}
+
+/// Adds up, and says what is the matter with those that failed.
+fn close(played: &[Played]) -> Tally {
+    let (passed, failed): (Vec<_>, Vec<_>) = played.iter().partition(|played| played.verdict.is_passed());
+    for Played { turn, verdict } in &failed {
+        say!("{} at {}:\n{}", turn.scenario, turn.revision, verdict.complaint());
+    }
+    Tally { passed: passed.len(), failed: failed.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_understood() {
+        assert_eq!(Plan::parse(&[]).unwrap(), Plan::default());
+        let one = Plan { revision: Some("2025-11-25"), scenario: Some("sse-retry"), table: false };
+        assert_eq!(Plan::parse(&["client", "2025-11-25", "--scenario", "sse-retry"]).unwrap(), one);
+        assert!(Plan::parse(&["--table"]).unwrap().table);
+        for words in [&["server"][..], &["--scenario"], &["2025-11-25", "client"], &["--table", "extension"]] {
+            assert!(Plan::parse(words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_built_is_wanted() {
+        let turn = |scenario: &str| Turn { revision: EXTENSION, scenario: scenario.to_owned() };
+        let one = Plan { scenario: Some("initialize"), ..Plan::default() };
+        assert!(Plan::default().wants(&turn("initialize")) && one.wants(&turn("initialize")));
+        assert!(!one.wants(&turn("tools_call")) && !Plan::default().wants(&turn("auth/dpop")));
+    }
+}

@@ -1,0 +1,109 @@
+//! What was run, as `docs/conformance.md`.
+
+use std::fmt::Write;
+use std::fs;
+
+use super::{NOT_BUILT, Played, REVISIONS};
+use crate::run::{Outcome, Surroundings, root};
+
+const SUITE: &str = "@modelcontextprotocol/conformance";
+
+/// The whole page.
+pub fn page(played: &[Played]) -> Outcome<String> {
+    let passed = played.iter().filter(|played| played.verdict.is_passed()).count();
+    Ok(format!(
+        "{}\n## Results\n\n\
+         Passed checks of all checks, on {}. A dash: the suite has no such scenario.\n\n\
+         {}\nScenarios: {}, passed: {passed}.\n",
+        introduction(&version()?),
+        Surroundings::look().date,
+        table(played),
+        played.len(),
+    ))
+}
+
+fn introduction(version: &str) -> String {
+    format!(
+        "# Conformance\n\n\
+         Wharf's client against the public conformance suite, `{SUITE}` {version}. The suite plays a server and \
+         looks at what arrives there; it drives `wharf-conformance-client`, a small program in `crates/conformance` on the \
+         public interface of `wharf-client`.\n\n\
+         ```console\n\
+         $ cargo xtask conformance                                    # every revision\n\
+         $ cargo xtask conformance 2025-11-25 --scenario sse-retry    # one scenario\n\
+         $ cargo xtask conformance --table                            # every revision, and this page\n\
+         ```\n\n\
+         `cargo xtask test` runs the same and adds it to its count.\n\n\
+         - The suite and the Node it needs are pinned in `crates/conformance/node` and installed below the target \
+         folder, where the logs are too: `conformance/logs`.\n\
+         - Every scenario runs on its own, and counts only when suite and client both exit with 0 and at least one \
+         check passed. A warning of the suite is a failure. There is no list of failures that are expected.\n\
+         - The client negotiates by itself in every scenario: it does not read which revision the suite plays.\n\
+         - `sse-retry` measures a delay and has the machine to itself; of the others two run at once.\n\
+         - Scenarios of `{NOT_BUILT}` are not run, because login is not built yet. At 2025-03-26 the suite has \
+         no others.\n"
+    )
+}
+
+/// The suite's version, from the pins.
+fn version() -> Outcome<String> {
+    let pins = fs::read_to_string(root().join("crates/conformance/node/package.json"))?;
+    let pins: serde_json::Value = serde_json::from_str(&pins)?;
+    let version = pins["dependencies"][SUITE].as_str();
+    Ok(version.ok_or("the suite is not among its pins")?.to_owned())
+}
+
+fn table(played: &[Played]) -> String {
+    let mut table = String::new();
+    row(&mut table, "scenario", &REVISIONS.map(str::to_owned));
+    row(&mut table, "---", &REVISIONS.map(|_| "---".to_owned()));
+    for scenario in scenarios(played) {
+        row(&mut table, scenario, &REVISIONS.map(|revision| cell(played, scenario, revision)));
+    }
+    table
+}
+
+/// Each scenario once, in the order it was first played.
+fn scenarios(played: &[Played]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for Played { turn, .. } in played {
+        if !names.contains(&turn.scenario.as_str()) {
+            names.push(&turn.scenario);
+        }
+    }
+    names
+}
+
+fn cell(played: &[Played], scenario: &str, revision: &str) -> String {
+    let found = played.iter().find(|played| played.turn.scenario == scenario && played.turn.revision == revision);
+    match found {
+        Some(Played { verdict, .. }) if verdict.is_passed() => format!("✓ {verdict}"),
+        Some(Played { verdict, .. }) => format!("✗ {verdict}"),
+        None => "–".to_owned(),
+    }
+}
+
+fn row(page: &mut String, first: &str, cells: &[String]) {
+    let _ = writeln!(page, "| {first} | {} |", cells.join(" | "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Turn, Verdict};
+    use super::*;
+
+    #[test]
+    fn a_scenario_has_one_row() {
+        let played = |revision, scenario: &str, log: &str| Played {
+            turn: Turn { revision, scenario: scenario.to_owned() },
+            verdict: Verdict::of(true, log.to_owned()),
+        };
+        let table = table(&[
+            played("2026-07-28", "tools_call", "Passed: 2/2, 0 failed, 0 warnings"),
+            played("2025-11-25", "sse-retry", "Passed: 0/0, 0 failed, 0 warnings"),
+            played("2025-06-18", "tools_call", "Passed: 1/1, 0 failed, 0 warnings"),
+        ]);
+        let rows: Vec<&str> = table.lines().skip(2).collect();
+        assert_eq!(rows, ["| tools_call | ✓ 2/2 | – | ✓ 1/1 | – | – |", "| sse-retry | – | ✗ 0/0 | – | – | – |"]);
+    }
+}

@@ -1,0 +1,187 @@
+//! The suite itself: installing it, asking it what there is, running one scenario.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::{EXTENSION, Turn};
+use crate::peers::{NODE_PINS, install_node, when_changed};
+use crate::run::{Outcome, capture, not_started, root, target};
+
+/// What the suite grants a client, in milliseconds.
+const PATIENCE: &str = "30000";
+
+/// What we grant the suite, in seconds: it may wait for the client all that time.
+const DEADLINE: &str = "60";
+
+/// The installed suite and the program it is to drive.
+pub struct Suite {
+    node: PathBuf,
+    script: PathBuf,
+    logs: PathBuf,
+    environment: Vec<(String, String)>,
+}
+
+impl Suite {
+    /// Installs the pinned suite and its Node below the target folder, unless they are there.
+    pub fn install(environment: &[(&str, &str)]) -> Outcome<Self> {
+        let home = target().join("conformance");
+        let logs = home.join("logs");
+        fs::create_dir_all(&logs)?;
+        let pins = NODE_PINS.map(|name| root().join("crates/conformance/node").join(name));
+        when_changed(&home.join("node_modules/.stamp"), &pins, || install_node(&pins, &home))?;
+        let packages = home.join("node_modules");
+        let node = packages.join(".bin/node");
+        Ok(Self {
+            // On a platform that none is pinned for, the one on the search path has to do.
+            node: if node.is_file() { node } else { "node".into() },
+            script: packages.join("@modelcontextprotocol/conformance/dist/index.js"),
+            logs,
+            environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        })
+    }
+
+    pub fn logs(&self) -> &PathBuf {
+        &self.logs
+    }
+
+    /// The client scenarios of a revision.
+    pub fn scenarios(&self, revision: &str) -> Outcome<Vec<String>> {
+        let mut command = Command::new(&self.node);
+        command.arg(&self.script).args(["list", "--client"]);
+        if revision != EXTENSION {
+            command.args(["--spec-version", revision]);
+        }
+        let scenarios = listed(&capture(&mut command)?.stdout, revision);
+        // A list that is not understood must not look like one that is empty.
+        if scenarios.is_empty() { Err(format!("the suite lists nothing for {revision}").into()) } else { Ok(scenarios) }
+    }
+
+    /// Runs one scenario to its end, and keeps what it printed.
+    pub fn run(&self, turn: &Turn) -> Outcome<Verdict> {
+        let mut command = self.command(turn);
+        let output = command.output().map_err(|error| not_started(&command, error))?;
+        let log = [output.stdout, output.stderr].concat();
+        let name = format!("{}_{}.log", turn.revision, turn.scenario.replace('/', "_"));
+        fs::write(self.logs.join(name), &log)?;
+        let log = String::from_utf8_lossy(&log).into_owned();
+        Ok(Verdict::of(output.status.success(), log))
+    }
+
+    fn command(&self, turn: &Turn) -> Command {
+        // The suite and the client it may have left behind end together.
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", DEADLINE]).arg(&self.node).arg(&self.script);
+        // The suite takes its command apart at spaces, which the folder's name may have.
+        command.args(["client", "--command", "./wharf-conformance-client"]).current_dir(target().join("debug"));
+        command.args(["--scenario", &turn.scenario, "--timeout", PATIENCE]);
+        if turn.revision != EXTENSION {
+            command.args(["--spec-version", turn.revision]);
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(std::process::Stdio::null());
+        command
+    }
+}
+
+/// What the suite made of one scenario.
+#[derive(Debug)]
+pub struct Verdict {
+    ended_well: bool,
+    checks: Checks,
+    log: String,
+}
+
+/// How many checks passed, of how many that were made.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Checks {
+    passed: usize,
+    made: usize,
+}
+
+impl Verdict {
+    /// Reads what the suite printed. In some scenarios it forgives a client that fails; here nobody does.
+    pub fn of(suite_ended_well: bool, log: String) -> Self {
+        let client_failed = log.lines().any(|line| line.starts_with("Client exited with code "));
+        Self { ended_well: suite_ended_well && !client_failed, checks: checks(&log), log }
+    }
+
+    /// Whether suite and client ended well, and something was checked.
+    pub fn is_passed(&self) -> bool {
+        self.ended_well && self.checks.passed > 0
+    }
+
+    /// What to know of a failure: the client's own words, and what the suite closes with.
+    pub fn complaint(&self) -> String {
+        let (before, checks) = self.log.split_once("\nChecks:\n").unwrap_or(("", &self.log));
+        let (_, after) = checks.split_once("\nTest Results:\n").unwrap_or(("", checks));
+        format!("{}\n\n{}", before.trim(), after.trim()).trim_start().to_owned()
+    }
+}
+
+/// The checks, and how it ended where that says more.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.checks.passed, self.checks.made)?;
+        if self.ended_well { Ok(()) } else { f.write_str(", ended badly") }
+    }
+}
+
+/// Reads a list of scenarios, `  - name [revision,revision]`. The suite has chosen by revision already; what belongs to
+/// none it only marks.
+fn listed(text: &str, revision: &str) -> Vec<String> {
+    let entries = text.lines().filter_map(|line| line.strip_prefix("  - ")?.split_once(' '));
+    let wanted = entries.filter(|(_, mark)| revision != EXTENSION || *mark == "[extension]");
+    wanted.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Reads the closing line, `Passed: 5/6, 1 failed, 0 warnings`. Without one, nothing was checked.
+fn checks(log: &str) -> Checks {
+    let closing = log.lines().rev().find_map(|line| line.strip_prefix("Passed: "));
+    let counts = closing.and_then(|line| line.split(',').next()?.split_once('/'));
+    let counts = counts.and_then(|(passed, made)| Some((passed.parse().ok()?, made.parse().ok()?)));
+    counts.map_or_else(Checks::default, |(passed, made)| Checks { passed, made })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read() {
+        let text = "Client scenarios (test against a client):\n  - initialize [2025-06-18,2025-11-25]\n  - \
+                    auth/dpop [extension]\n";
+        assert_eq!(listed(text, "2025-11-25"), ["initialize", "auth/dpop"]);
+        assert_eq!(listed(text, EXTENSION), ["auth/dpop"]);
+        assert!(listed("No such thing\n", EXTENSION).is_empty());
+    }
+
+    #[test]
+    fn a_scenario_counts_when_something_passed_and_everybody_ended_well() {
+        for (log, ended_well, passed) in [
+            ("Test Results:\nPassed: 5/5, 0 failed, 0 warnings\n", true, true),
+            ("Passed: 5/5, 0 failed, 0 warnings\n", false, false),
+            ("\nClient exited with code 1\n\nPassed: 5/5, 0 failed, 0 warnings\n", true, false),
+            ("Passed: 0/0, 0 failed, 0 warnings\n\n✅ OVERALL: PASSED\n", true, false),
+            ("a crash", true, false),
+            ("", true, false),
+        ] {
+            assert_eq!(Verdict::of(ended_well, log.to_owned()).is_passed(), passed, "{log}");
+        }
+        assert_eq!(checks("Passed: 4/6, 2 failed, 0 warnings"), Checks { passed: 4, made: 6 });
+    }
+
+    #[test]
+    fn a_complaint_leaves_out_what_went_on_in_between() {
+        for (log, expected) in [
+            (
+                "Stderr:\nno answer\n\nChecks:\nmany\n\nTest Results:\nPassed: 0/1\n",
+                "Stderr:\nno answer\n\nPassed: 0/1",
+            ),
+            ("a crash\n", "a crash"),
+        ] {
+            assert_eq!(Verdict::of(false, log.to_owned()).complaint(), expected);
+        }
+    }
+}
