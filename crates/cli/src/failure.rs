@@ -59,6 +59,8 @@ pub enum Kind {
     Usage,
     Unreachable,
     OffProtocol,
+    /// The server wants to know who asks.
+    LoginNeeded,
     /// What had to be agreed to first was declined.
     Denied,
     /// The tool answered with an error.
@@ -72,13 +74,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The exit code. Login (4) has no commands yet.
+    /// The exit code.
     pub fn code(self) -> u8 {
         match self {
             Self::OutputClosed => 0,
             Self::Other | Self::Unsupported => 1,
             Self::Usage => 2,
             Self::Unreachable | Self::OffProtocol => 3,
+            Self::LoginNeeded => 4,
             Self::Denied => 5,
             Self::ToolError | Self::Refused => 6,
             Self::TimedOut => 7,

@@ -25,7 +25,7 @@ mod trace;
 mod transport;
 
 pub use cache::{Authorization, Cache};
-pub use connect::{Verdicts, connect, connect_http, connect_local};
+pub use connect::{Verdicts, connect, connect_http, connect_local, connect_to};
 pub use connection::{Connection, ServerFacts};
 pub use counters::Counters;
 pub use engine::{Answer, ResultKind};

@@ -15,7 +15,7 @@ pub struct ConnectTrace {
 /// One step of connecting.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// A stable name: `resolve`, `spawn`, `probe`, `respawn`, `initialize`.
+    /// A stable name: `resolve`, `spawn`, `probe`, `respawn`, `initialize`; over HTTP `recall`, `open`, `fall back`.
     pub name: &'static str,
     /// How it went.
     pub outcome: StepOutcome,
@@ -69,6 +69,13 @@ impl Tracer {
             on_step(&step);
         }
         self.trace.steps.push(step);
+    }
+
+    /// The last step did not end the attempt after all: there is another way.
+    pub fn excuse(&mut self) {
+        if let Some(step) = self.trace.steps.last_mut().filter(|step| step.outcome == StepOutcome::Failed) {
+            step.outcome = StepOutcome::Detour;
+        }
     }
 
     pub fn finish(self) -> ConnectTrace {

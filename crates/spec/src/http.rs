@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use crate::Secret;
+use crate::{Secret, StdioSpec};
 
 /// How to reach a server over HTTP.
 #[derive(Clone)]
@@ -25,6 +25,15 @@ pub struct HttpSpec {
     pub client_certificate: Option<PathBuf>,
     /// Repeats arguments in headers where a tool's schema says so. Without it such tools are withheld.
     pub mirror_arguments: bool,
+}
+
+/// How to reach a server, whichever way.
+#[derive(Debug, Clone)]
+pub enum ServerSpec {
+    /// By starting it.
+    Stdio(StdioSpec),
+    /// By dialling it.
+    Http(HttpSpec),
 }
 
 /// The forms the protocol has over HTTP.

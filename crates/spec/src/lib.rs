@@ -7,7 +7,7 @@ mod secret;
 mod server;
 mod untrusted;
 
-pub use http::{HttpForm, HttpSpec, shown_url};
+pub use http::{HttpForm, HttpSpec, ServerSpec, shown_url};
 pub use secret::Secret;
 pub use server::{EnvValue, StdioSpec, Surroundings};
 pub use untrusted::{Shown, Untrusted};

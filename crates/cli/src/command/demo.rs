@@ -4,6 +4,7 @@
 
 mod cast;
 mod conversation;
+mod network;
 mod processes;
 mod scenes;
 mod tour;
@@ -63,6 +64,7 @@ async fn perform(tour: &mut Tour<'_>, cast: &Cast<'_>) -> Result<(), Failure> {
     tour.step("call", "A call and its answer", scenes::call(cast)).await?;
     tour.step("progress", "A slow call says how far it has got", scenes::progress(cast)).await?;
     tour.step("parallel", "Sixteen calls at once", scenes::parallel(cast)).await?;
+    tour.step("network", "The same over HTTP, in every form it has had", network::forms(cast)).await?;
     tour.step("error", "A tool that fails has still answered", trouble::error(cast)).await?;
     tour.step("cancel", "A call that is no longer needed", trouble::cancel(cast)).await?;
     tour.step("question", "A tool that asks before it answers", conversation::question(cast)).await?;

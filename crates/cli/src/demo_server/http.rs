@@ -23,6 +23,7 @@ use std::thread;
 
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::serve::ListenerExt as _;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -90,7 +91,8 @@ async fn serve(site: Arc<Site>, place: Place, announce: impl FnOnce(&str)) -> io
     let tides = site.turn_tides()?;
     announce(&format!("http://{address}{path}"));
     let served = tokio::select! {
-        served = axum::serve(listener, routes) => served,
+        // Small events must not wait for each other.
+        served = axum::serve(listener.tap_io(|stream| drop(stream.set_nodelay(true))), routes) => served,
         () = signal.wait() => Ok(()),
         () = stdin_closes(), if place.until_stdin_closes => Ok(()),
     };

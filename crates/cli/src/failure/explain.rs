@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wharf_client::{CallError, ConnectCause, ConnectError, Connection, Exit, Gone, GoneCause};
-use wharf_spec::{StdioSpec, Surroundings};
+use wharf_spec::{HttpSpec, ServerSpec, StdioSpec, Surroundings, shown_url};
 
 use super::{Failure, Kind, Report};
 
@@ -16,7 +16,7 @@ const FOREIGN: &str = "is this a server that speaks MCP over stdio? run its comm
 
 impl Failure {
     /// A server that could not be connected.
-    pub fn connecting(server: &str, spec: &StdioSpec, around: &Surroundings, failed: ConnectError) -> Self {
+    pub fn connecting(server: &str, spec: &ServerSpec, around: &Surroundings, failed: ConnectError) -> Self {
         let ConnectError { cause, trace, stderr } = failed;
         let gone = match &cause {
             ConnectCause::Gone(gone) => Some(gone.as_ref()),
@@ -30,7 +30,10 @@ impl Failure {
             exit: gone.and_then(|gone| gone.exit),
             stderr: gone.map_or(&stderr, |gone| if stderr.is_empty() { &gone.stderr } else { &stderr }).clone(),
         };
-        let hints = connect_hints(&cause, spec, around);
+        let hints = match spec {
+            ServerSpec::Stdio(spec) => start_hints(&cause, spec, around),
+            ServerSpec::Http(spec) => dial_hints(&cause, spec),
+        };
         Self { kind: connect_kind(&cause), error: Box::new(error), hints }
     }
 
@@ -71,11 +74,54 @@ fn connect_kind(cause: &ConnectCause) -> Kind {
         ConnectCause::TimedOut { .. } => Kind::TimedOut,
         ConnectCause::Gone(gone) if is_foreign(gone) => Kind::OffProtocol,
         ConnectCause::Refused(_) | ConnectCause::NoCommonRevision(_) | ConnectCause::Protocol(_) => Kind::OffProtocol,
+        ConnectCause::Unauthorized { status: 401, .. } => Kind::LoginNeeded,
+        ConnectCause::Unauthorized { .. } => Kind::Denied,
+        ConnectCause::BadEndpoint { .. } => Kind::OffProtocol,
+        ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => Kind::Usage,
         _ => Kind::Unreachable,
     }
 }
 
-fn connect_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Surroundings) -> Vec<String> {
+const LOGIN: &str = "give a token with --header \"Authorization=Bearer TOKEN\"";
+
+fn dial_hints(cause: &ConnectCause, spec: &HttpSpec) -> Vec<String> {
+    let url = shown_url(&spec.url);
+    vec![match cause {
+        ConnectCause::Unauthorized { status: 401, .. } => LOGIN.to_owned(),
+        ConnectCause::Unauthorized { .. } => {
+            "it knows who asks and says no: another token, or another account".to_owned()
+        }
+        ConnectCause::Gone(gone) => unreachable_hint(gone, &url),
+        ConnectCause::Status { status: 404 | 405, .. } => {
+            format!("is `{}` the right path? many servers answer at /mcp or /sse", spec.url.path())
+        }
+        ConnectCause::Status { status: 429 | 503, .. } => "it is busy: try again in a while".to_owned(),
+        ConnectCause::TimedOut { .. } => "--timeout SECONDS waits longer; --debug shows how far it got".to_owned(),
+        ConnectCause::BadEndpoint { .. } => {
+            "it would have what you say sent elsewhere; its owner has to mend that".to_owned()
+        }
+        ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => {
+            "wharf tools --help shows how --url, --header, --ca and --proxy are written".to_owned()
+        }
+        ConnectCause::Protocol(_) => {
+            format!("is there an MCP server at {url}? look at it with a browser, or with --debug")
+        }
+        _ => "run it again with --debug to see the messages".to_owned(),
+    }]
+}
+
+fn unreachable_hint(gone: &Gone, url: &str) -> String {
+    match &gone.cause {
+        GoneCause::Unreachable { what, .. } if what.contains("secure connection") => {
+            "a certificate authority of your own is trusted with --ca FILE; nothing turns the check off".to_owned()
+        }
+        GoneCause::Unreachable { .. } => format!("is the server running, and is {url} where it listens?"),
+        GoneCause::Status(_) => "the server, or a proxy before it, is in trouble: try again in a while".to_owned(),
+        _ => "run it again with --debug to see how far it got".to_owned(),
+    }
+}
+
+fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Surroundings) -> Vec<String> {
     match cause {
         ConnectCause::CommandNotFound { program, searched } => not_found_hints(program, searched, around),
         ConnectCause::NotExecutable { program, error } => {
@@ -138,6 +184,10 @@ fn is_foreign(gone: &Gone) -> bool {
 fn judge(failed: &CallError) -> (Kind, Option<&'static str>) {
     match failed {
         CallError::Refused(_) | CallError::Task(_) => (Kind::Refused, None),
+        CallError::Unauthorized { status: 401, .. } => (Kind::LoginNeeded, Some(LOGIN)),
+        CallError::Unauthorized { .. } => (Kind::Denied, None),
+        CallError::Status { status: 429, .. } => (Kind::Refused, Some("try again in a while")),
+        CallError::Status { .. } => (Kind::Refused, None),
         CallError::Declined(_) => (Kind::Denied, Some("run it again to be asked again")),
         CallError::TimedOut { .. } => (Kind::TimedOut, Some("--timeout SECONDS waits longer; the call was withdrawn")),
         CallError::ServerGone(_) => (Kind::Unreachable, Some("nothing was done; it is safe to try again")),

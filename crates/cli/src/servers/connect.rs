@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use wharf_client::{Connection, ServerFacts, Services, connect};
+use wharf_client::{Connection, ServerFacts, Services, connect_to};
 
 use super::Server;
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ where
         options.services = services.clone();
         tasks.spawn(async move {
             let around = options.surroundings.clone();
-            let connected = connect(&spec, options).await;
+            let connected = connect_to(&spec, options).await;
             let connected = connected.map_err(|error| Failure::connecting(&name, &spec, &around, error));
             News { position, what: Stage::Connected(connected) }
         });

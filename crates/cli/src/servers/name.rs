@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use url::Url;
+
 /// Programs that fetch and run a package.
 const RUNNERS: [&str; 8] = ["npx", "bunx", "pnpx", "uvx", "npm", "pnpm", "yarn", "pipx"];
 /// Programs that run a file.
@@ -17,6 +19,9 @@ const NAMING: [&str; 5] = ["--from", "--package", "-p", "-m", "-jar"];
 /// Files that say nothing of what they are part of, and directories that do not either.
 const ANONYMOUS: [&str; 10] = ["index", "main", "server", "app", "cli", "__main__", "dist", "build", "src", "bin"];
 
+/// Labels of a host that say nothing of what it is.
+const SITE_WORDS: [&str; 3] = ["www", "mcp", "api"];
+
 /// The name of the package, module, file or program that a command runs.
 pub fn derive(words: &[String]) -> String {
     let program = words.first().map_or("server", |word| stem(word));
@@ -30,6 +35,17 @@ pub fn derive(words: &[String]) -> String {
         None
     };
     clean(named.unwrap_or(program))
+}
+
+/// What the server at an address is: the site's own name, or the machine's and its port where there is no site.
+pub fn of_url(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("server");
+    let port = url.port().map(|port| format!("-{port}")).unwrap_or_default();
+    let mut labels = host.split('.').filter(|label| !SITE_WORDS.contains(label));
+    match url.domain() {
+        Some(domain) if domain.contains('.') => clean(labels.next().unwrap_or(host)),
+        _ => clean(&format!("{host}{port}")),
+    }
 }
 
 /// The given name, or with a number at its end when it is taken.
@@ -109,6 +125,21 @@ mod tests {
         ] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             assert_eq!(derive(&words), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn addresses_have_names_too() {
+        for (url, expected) in [
+            ("https://mcp.example.org/mcp", "example"),
+            ("https://example.org:8443/", "example"),
+            ("https://api.tools.example.org/", "tools"),
+            ("http://localhost:8080/mcp", "localhost-8080"),
+            ("http://127.0.0.1:9/mcp", "127-0-0-1-9"),
+            ("http://[::1]:9/mcp", "1--9"),
+            ("http://intranet/mcp", "intranet"),
+        ] {
+            assert_eq!(of_url(&Url::parse(url).unwrap()), expected, "{url}");
         }
     }
 

@@ -3,12 +3,13 @@
 use crate::support::{run, wharf};
 use crate::terminal::Terminal;
 
-const STEPS: [&str; 15] = [
+const STEPS: [&str; 16] = [
     "connect",
     "tools",
     "call",
     "progress",
     "parallel",
+    "network",
     "error",
     "cancel",
     "question",
@@ -45,6 +46,10 @@ fn it_reads_well_in_a_pipe() {
         "west  2024-11-05",
         "echo text=Ahoy!  →  Ahoy!",
         "25%, 50%, 75%, 100%",
+        "stateless 2026-07-28  wharf call echo text=Ahoy! --url http://127.0.0.1:",
+        "Cleared for \"north\"; the header Mcp-Param-Region said \"north\".",
+        "session   2025-11-25",
+        "stream    ",
         "book_berth  →  north asks: Which berth shall it be? (10 fields)",
         "the tour answers with the server's defaults and an address; --ask lets you answer",
         "→  Booked: {\"email\":\"ada@harbour.example\",\"flag\":\"no\",",

@@ -1,6 +1,6 @@
 //! `demo-server --http` and `--sse`, byte by byte: the stateless era here, sessions and the old form beside.
 
-mod client;
+pub mod client;
 mod older;
 mod sessions;
 

@@ -22,3 +22,4 @@ mod subscribe;
 mod support;
 mod tasks;
 mod terminal;
+mod url;

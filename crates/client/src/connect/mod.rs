@@ -9,7 +9,7 @@ mod verdicts;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use wharf_spec::{StdioSpec, Untrusted};
+use wharf_spec::{ServerSpec, StdioSpec, Untrusted};
 use wharf_wire::{DiscoverResult, Era, Implementation, Revision, ServerCapabilities};
 
 use crate::bulletin::Bulletin;
@@ -25,6 +25,16 @@ use crate::request::constant_meta;
 use crate::trace::{StepOutcome, Tracer};
 use crate::transport::memory::{self, LocalServer};
 use crate::transport::{Mirroring, Open, Opening, Start, Transport, stdio};
+
+/// Starts or dials a server and agrees with it on a revision.
+///
+/// Dropped while it waits, it ends whatever it has begun.
+pub async fn connect_to(spec: &ServerSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
+    match spec {
+        ServerSpec::Stdio(spec) => connect(spec, options).await,
+        ServerSpec::Http(spec) => connect_http(spec, options).await,
+    }
+}
 
 /// Starts a server and agrees with it on a revision.
 ///
@@ -111,7 +121,12 @@ impl Attempt {
         let started = self.start(server, step).await?;
         let (started, met) = self.meet(started, server).await;
         match met {
-            Ok(introduction) => Ok((started, introduction)),
+            Ok(introduction) => {
+                if introduction.revision.era() == Era::Handshake {
+                    started.open.ready().await;
+                }
+                Ok((started, introduction))
+            }
             Err(cause) => {
                 self.stderr = started.open.stderr_tail(STDERR_SHOWN);
                 started.open.close().await;

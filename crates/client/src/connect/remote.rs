@@ -49,11 +49,17 @@ impl Attempt {
             if let Ok(met) = self.as_before(verdict, remote).await {
                 return Ok(met);
             }
+            self.tracer.excuse();
             self.tracer.step("recall", StepOutcome::Detour, "no longer so: finding out anew");
         }
         let met = self.try_forms(remote).await;
         if let (Ok((started, introduction)), Some(verdicts)) = (&met, verdicts) {
-            verdicts.note(&spec.url, verdict_of(started, introduction));
+            let verdict = verdict_of(started, introduction);
+            if known == Some(Verdict::Stateless) && verdict != Verdict::Stateless {
+                // Perhaps somebody in between would like its questions and sessions back.
+                tracing::warn!(server = self.options.name, "the server speaks an older form than it did the last time");
+            }
+            verdicts.note(&spec.url, verdict);
         }
         met
     }
@@ -74,6 +80,7 @@ impl Attempt {
             Err(cause @ ConnectCause::Status { status: 400 | 404 | 405, .. }) => cause,
             met => return met,
         };
+        self.tracer.excuse();
         self.tracer.step("fall back", StepOutcome::Detour, "trying HTTP+SSE");
         match self.introduce(&remote.in_form(Form::Sse)).await {
             // What the newer form said is the better account of a server that speaks neither.

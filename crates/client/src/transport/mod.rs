@@ -89,6 +89,11 @@ pub(crate) trait Hold: Send + Sync {
         None
     }
 
+    /// Resolves when the link can bring everything a server may say, or that is not waited for any longer.
+    fn ready(&self) -> Pending<()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Begins to end the server the polite way; resolves when nothing of it is left. Dropped while it waits, the server
     /// goes on ending.
     fn close(&self) -> Pending<()>;
@@ -106,6 +111,10 @@ impl Open {
 
     pub fn workers(&self) -> Option<memory::WorkersHealth> {
         self.hold.workers()
+    }
+
+    pub async fn ready(&self) {
+        self.hold.ready().await;
     }
 
     /// Withdraws what is in flight, then ends the server the polite way.

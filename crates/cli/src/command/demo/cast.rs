@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use tokio::task::JoinSet;
 use wharf_client::{ConnectOptions, Connection, Direction, Services, Tap, connect};
-use wharf_spec::StdioSpec;
+use wharf_spec::{ServerSpec, StdioSpec};
 
 use super::conversation::Overheard;
 use crate::failure::Failure;
@@ -39,7 +39,7 @@ pub struct Cast<'a> {
     /// Empty until everybody is there.
     pub servers: Vec<Connection>,
     pub cancellations: Arc<Cancellations>,
-    program: OsString,
+    pub program: OsString,
 }
 
 /// Counts the cancellations that go out.
@@ -86,7 +86,10 @@ impl<'a> Cast<'a> {
             arriving.spawn(async move {
                 let around = options.surroundings.clone();
                 let connected = connect(&spec, options).await;
-                (position, connected.map_err(|error| Failure::connecting(name, &spec, &around, error)))
+                (
+                    position,
+                    connected.map_err(|error| Failure::connecting(name, &ServerSpec::Stdio(spec), &around, error)),
+                )
             });
         }
         let mut arrived = Vec::new();

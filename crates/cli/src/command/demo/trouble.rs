@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 use wharf_client::{CallError, CallOptions, Exit, connect};
-use wharf_spec::StdioSpec;
+use wharf_spec::{ServerSpec, StdioSpec};
 
 use super::cast::Cast;
 use super::processes::left_over;
@@ -60,7 +60,7 @@ pub async fn missing(cast: &Cast<'_>) -> Scene {
     match connect(&spec, cast.options("missing")).await {
         Ok(_) => Err("there should be no such command".to_owned()),
         Err(error) => {
-            let failure = Failure::connecting("missing", &spec, &cast.session.surroundings, error);
+            let failure = Failure::connecting("missing", &ServerSpec::Stdio(spec), &cast.session.surroundings, error);
             Ok(render(&failure).lines().map(str::to_owned).collect())
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::{Bytes, BytesMut};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 use url::Url;
 use wharf_net::Net;
 use wharf_wire::{Era, Revision};
@@ -38,6 +38,8 @@ pub(super) struct HttpLink {
     queued: AtomicUsize,
     refusing: AtomicBool,
     look: Notify,
+    /// Whether it is known if the server has a stream of its own.
+    pub heard: watch::Sender<bool>,
 }
 
 impl HttpLink {
@@ -58,6 +60,7 @@ impl HttpLink {
             queued: AtomicUsize::new(0),
             refusing: AtomicBool::new(false),
             look: Notify::new(),
+            heard: watch::Sender::new(form == Form::Sse),
             limits,
         })
     }

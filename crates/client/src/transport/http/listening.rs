@@ -32,6 +32,13 @@ enum Ended {
 }
 
 impl HttpLink {
+    /// Waits until the server's own stream is open, if it has one: some servers ask on it what a call needs, and forget
+    /// the question where nobody listens (the TypeScript SDK 1).
+    pub async fn listening(&self) {
+        let mut heard = self.heard.subscribe();
+        let _ = tokio::time::timeout(self.limits.resume, heard.wait_for(|heard| *heard)).await;
+    }
+
     /// Begins to listen, as long as the session lasts.
     pub fn listen(self: &Arc<Self>) {
         let (link, place, engine) = (self.clone(), self.session.current(), self.engine());
@@ -43,7 +50,7 @@ impl HttpLink {
 struct Listening {
     link: Arc<HttpLink>,
     engine: Arc<Engine>,
-    place: Place,
+    place: Arc<Place>,
     last: Option<String>,
 }
 
@@ -69,6 +76,7 @@ impl Listening {
     async fn listen(&mut self) -> Ended {
         let Some(request) = self.link.stream_request(&self.place, self.last.as_deref()) else { return Ended::ForGood };
         let opened = tokio::time::timeout(self.link.limits.headers, self.link.net.send(request)).await;
+        self.link.heard.send_replace(true);
         let Ok(Ok(response)) = opened else { return Ended::Failed };
         match response.status {
             status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {

@@ -119,6 +119,11 @@ struct Held {
 }
 
 impl Hold for Held {
+    fn ready(&self) -> Pending<()> {
+        let link = self.link.clone();
+        Box::pin(async move { link.listening().await })
+    }
+
     fn close(&self) -> Pending<()> {
         self.link.refuse();
         self.engine.lose(Gone::because(GoneCause::Closed));

@@ -57,7 +57,7 @@ impl Place {
 enum State {
     /// Not met yet, or being met again.
     Away,
-    Joined(Place),
+    Joined(Arc<Place>),
     /// Could not be met again.
     Lost {
         why: Arc<Gone>,
@@ -92,14 +92,14 @@ impl Session {
     /// Messages go here from now on.
     pub fn join(&self, mut place: Place) {
         place.number = self.places.fetch_add(1, Ordering::Relaxed) + 1;
-        self.state.send_replace(State::Joined(place));
+        self.state.send_replace(State::Joined(Arc::new(place)));
     }
 
     /// The server has named the session.
     pub fn adopt(&self, id: Option<&HeaderValue>) {
         self.state.send_modify(|state| {
             if let State::Joined(place) = state {
-                *place = place.named(id);
+                *place = Arc::new(place.named(id));
             }
         });
     }
@@ -120,7 +120,7 @@ impl Session {
     }
 
     /// Where messages go, if anywhere.
-    pub fn current(&self) -> Option<Place> {
+    pub fn current(&self) -> Option<Arc<Place>> {
         match &*self.state.borrow() {
             State::Joined(place) => Some(place.clone()),
             _ => None,
@@ -138,7 +138,7 @@ impl Session {
         })
     }
 
-    async fn settled(&self) -> Result<Place, Arc<Gone>> {
+    async fn settled(&self) -> Result<Arc<Place>, Arc<Gone>> {
         let mut state = self.state.subscribe();
         let settled = state.wait_for(|state| !matches!(state, State::Away)).await;
         match settled.as_deref() {
@@ -152,7 +152,7 @@ impl Session {
 
 impl HttpLink {
     /// Where messages go, once that is known.
-    pub async fn place(self: &Arc<Self>) -> Result<Place, Arc<Gone>> {
+    pub async fn place(self: &Arc<Self>) -> Result<Arc<Place>, Arc<Gone>> {
         if let Some(place) = self.session.current() {
             return Ok(place);
         }
@@ -244,7 +244,8 @@ impl HttpLink {
 
     /// Tells the server that the session is over, where there is one.
     pub async fn part(&self) {
-        let Some(Place { url, id: Some(id), .. }) = self.session.current() else { return };
+        let Some(place) = self.session.current() else { return };
+        let (url, Some(id)) = (place.url.clone(), place.id.clone()) else { return };
         let mut headers = self.headers.leaving(self.dialect.revision());
         headers.insert(SESSION, id);
         let request =

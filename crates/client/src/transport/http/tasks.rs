@@ -33,8 +33,19 @@ struct Running {
 }
 
 struct Task {
-    handle: AbortHandle,
+    /// Nothing until it has been spawned.
+    handle: Option<AbortHandle>,
+    /// It was to be ended before that.
+    unwanted: bool,
     left: Arc<AtomicBool>,
+}
+
+impl Task {
+    /// What ends it, once it has been spawned; until then that is noted.
+    fn renounce(&mut self) -> Option<AbortHandle> {
+        self.unwanted = true;
+        self.handle.clone()
+    }
 }
 
 /// Whether any of a call's bytes may have left.
@@ -85,22 +96,31 @@ impl Tasks {
         left: Arc<AtomicBool>,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
-        let mut running = locked(&self.running);
-        running.numbered += 1;
-        let errand = name(running.numbered);
+        let errand = {
+            let mut running = locked(&self.running);
+            running.numbered += 1;
+            let errand = name(running.numbered);
+            running.tasks.insert(errand, Task { handle: None, unwanted: false, left });
+            errand
+        };
         let end = End { errand, running: self.running.clone(), ended: self.ended.clone() };
-        // Entered under the same lock, so that a task which is over at once finds itself.
+        // Not under the lock: a runtime that is gone drops the task at once, and that takes it off the list.
         let task = self.runtime.spawn(async move {
             let _end = end;
             work.await;
         });
-        running.tasks.insert(errand, Task { handle: task.abort_handle(), left });
+        if let Some(entered) = locked(&self.running).tasks.get_mut(&errand) {
+            entered.handle = Some(task.abort_handle());
+            if entered.unwanted {
+                task.abort();
+            }
+        }
     }
 
-    /// Ends a call's exchange. False when it has none.
-    pub fn abort_call(&self, id: u64) -> bool {
-        let found = locked(&self.running).tasks.get(&Errand::Call(id)).map(|task| task.handle.clone());
-        found.inspect(AbortHandle::abort).is_some()
+    /// Ends a call's exchange, if it has one.
+    pub fn abort_call(&self, id: u64) {
+        let handle = locked(&self.running).tasks.get_mut(&Errand::Call(id)).and_then(Task::renounce);
+        handle.iter().for_each(AbortHandle::abort);
     }
 
     /// Whether any byte of a call may have left; one that is over has.
@@ -119,10 +139,12 @@ impl Tasks {
     }
 
     fn abort_where(&self, unwanted: impl Fn(&Errand) -> bool) {
-        let running = locked(&self.running);
-        let handles: Vec<AbortHandle> =
-            running.tasks.iter().filter(|(errand, _)| unwanted(errand)).map(|(_, task)| task.handle.clone()).collect();
-        drop(running);
+        let handles: Vec<AbortHandle> = {
+            let mut running = locked(&self.running);
+            let unwanted = running.tasks.iter_mut().filter(|(errand, _)| unwanted(errand));
+            unwanted.filter_map(|(_, task)| task.renounce()).collect()
+        };
+        // Not under the lock: what ends takes itself off the list.
         handles.iter().for_each(AbortHandle::abort);
     }
 

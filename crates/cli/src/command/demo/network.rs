@@ -1,0 +1,100 @@
+//! The demo server over HTTP: stateless, in a session, and in the old form with a stream beside it.
+
+use std::io::{self, BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use url::Url;
+use wharf_client::{Connection, Transport, connect_http};
+use wharf_spec::{HttpSpec, ServerSpec};
+
+use super::cast::Cast;
+use super::scenes::{ask, ensure};
+use super::tour::Scene;
+use crate::content::text_view;
+use crate::failure::{Failure, render};
+use crate::style::{NAME, QUIET, paint};
+
+/// What the server is told to speak, and what that must come to.
+const FORMS: [(&str, &[&str], Transport); 3] = [
+    ("stateless", &["--http", "127.0.0.1:0"], Transport::StreamableHttp),
+    ("session", &["--http", "127.0.0.1:0", "--revision", "2025-11-25"], Transport::StreamableHttp),
+    ("stream", &["--sse", "127.0.0.1:0"], Transport::HttpSse),
+];
+
+pub async fn forms(cast: &Cast<'_>) -> Scene {
+    let mut lines = Vec::new();
+    for (name, arguments, expected) in FORMS {
+        let server = Background::start(cast, arguments).await.map_err(|error| error.to_string())?;
+        let url = server.url.clone();
+        let connection = dial(cast, name, url.clone()).await?;
+        ensure(connection.facts().transport == expected, "it should be spoken to in the form it has")?;
+        let answer = ask(&connection, "echo", r#"{"text":"Ahoy!"}"#).await?;
+        ensure(text_view(&answer.content) == "Ahoy!", "echo should repeat the text")?;
+        let said = if name == "stateless" { customs(&connection).await? } else { String::new() };
+        lines.push(format!(
+            "{} {}  {}",
+            paint(NAME, format_args!("{name:<9}")),
+            connection.facts().revision,
+            paint(QUIET, format_args!("wharf call echo text=Ahoy! --url {url}"))
+        ));
+        lines.extend((!said.is_empty()).then_some(said));
+        connection.close().await;
+        server.end().await.map_err(|error| error.to_string())?;
+    }
+    Ok(lines)
+}
+
+/// A tool that wants an argument repeated in a header, so that who stands between can see it.
+async fn customs(connection: &Connection) -> Result<String, String> {
+    let answer = ask(connection, "clear_customs", r#"{"region":"north"}"#).await?;
+    let text = text_view(&answer.content);
+    ensure(text.contains("north"), "the region should have been seen in a header")?;
+    Ok(format!("          {}", wharf_spec::Untrusted::new(text).shortened(120)))
+}
+
+async fn dial(cast: &Cast<'_>, name: &str, url: Url) -> Result<Connection, String> {
+    let (spec, options) = (HttpSpec::new(url), cast.options(name));
+    let around = options.surroundings.clone();
+    let connected = connect_http(&spec, options).await;
+    let connection =
+        connected.map_err(|error| render(&Failure::connecting(name, &ServerSpec::Http(spec), &around, error)))?;
+    cast.session.keep(&connection);
+    Ok(connection)
+}
+
+/// A demo server that listens on this machine, until its input ends.
+struct Background {
+    child: Child,
+    url: Url,
+}
+
+impl Background {
+    async fn start(cast: &Cast<'_>, arguments: &[&str]) -> io::Result<Self> {
+        let mut command = Command::new(&cast.program);
+        command.args(["demo-server", "--until-stdin-closes"]).args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        blocking(move || {
+            let mut child = command.spawn()?;
+            let mut line = String::new();
+            if let Some(stderr) = child.stderr.take() {
+                BufReader::new(stderr).read_line(&mut line)?;
+            }
+            let url = line.trim().strip_prefix("listening on ").and_then(|url| Url::parse(url).ok());
+            match url {
+                Some(url) => Ok(Self { child, url }),
+                None => Err(io::Error::other(format!("the demo server did not come up: {}", line.trim()))),
+            }
+        })
+        .await
+    }
+
+    /// Ends its input and waits until it is gone.
+    async fn end(mut self) -> io::Result<()> {
+        drop(self.child.stdin.take());
+        blocking(move || self.child.wait()).await.map(drop)
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
