@@ -1,4 +1,4 @@
-"""The Python SDK 2 client, measured against the echo server.
+"""The Python SDK 2 client, measured against the echo server: over stdio, and with `--answers` over HTTP.
 
 Takes the flags of the other benchmark clients and prints the same line of JSON.
 """
@@ -6,6 +6,7 @@ Takes the flags of the other benchmark clients and prints the same line of JSON.
 import argparse
 import json
 from itertools import count
+from subprocess import PIPE, Popen
 from time import perf_counter, process_time
 
 import anyio
@@ -22,6 +23,7 @@ def read_flags():
     parser.add_argument("--conc", type=int, default=1)
     parser.add_argument("--secs", type=float, default=1.0)
     parser.add_argument("--calls", type=int)
+    parser.add_argument("--answers")
     parser.add_argument("--rt")
     return parser.parse_args()
 
@@ -55,9 +57,26 @@ async def all_callers(client, flags, finished):
     return sorted(latencies)
 
 
+class WebServer:
+    """The echo server over HTTP."""
+
+    def __init__(self, flags):
+        self.child = Popen([flags.server, "--answers", flags.answers], stdin=PIPE, stdout=PIPE, text=True)
+        self.url = self.word("listening ")
+
+    def word(self, before):
+        return self.child.stdout.readline().removeprefix(before).strip()
+
+    def stop(self):
+        """Gives how many connections it saw opened."""
+        self.child.stdin.close()
+        return int(self.word("connections "))
+
+
 async def main():
     flags = read_flags()
-    async with Client(StdioServerParameters(command=flags.server)) as client:
+    web = WebServer(flags) if flags.answers else None
+    async with Client(web.url if web else StdioServerParameters(command=flags.server)) as client:
         if not flags.calls:
             await all_callers(client, flags, after(WARM_UP))
         processor, start = process_time(), perf_counter()
@@ -81,6 +100,8 @@ async def main():
         "p99_us": quantile(99),
         "cpu_us_per_call": round(processor * 1e6 / n, 3),
     }
+    if web:
+        report["connections"] = web.stop()
     print(json.dumps(report), flush=True)
 
 

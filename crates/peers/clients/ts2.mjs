@@ -1,8 +1,10 @@
-// The TypeScript SDK 2 client, measured against the echo server. Takes the flags of the other
-// benchmark clients and prints the same line of JSON.
+// The TypeScript SDK 2 client, measured against the echo server: over stdio, and with `--answers` over
+// HTTP. Takes the flags of the other benchmark clients and prints the same line of JSON.
 
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { Client } from '@modelcontextprotocol/client';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 const WARM_UP_MS = 200;
@@ -14,6 +16,7 @@ const { values: flags } = parseArgs({
     conc: { type: 'string', default: '1' },
     secs: { type: 'string', default: '1' },
     calls: { type: 'string' },
+    answers: { type: 'string' },
     rt: { type: 'string' },
   },
 });
@@ -25,7 +28,19 @@ const client = new Client(
   { name: 'bench-ts2', version: '1.0.0' },
   { versionNegotiation: { mode: 'auto' } },
 );
-await client.connect(new StdioClientTransport({ command: flags.server }));
+const web = flags.answers && (await startWebServer());
+const address = web && new URL(web.url);
+const { server: command } = flags;
+await client.connect(web ? new StreamableHTTPClientTransport(address) : new StdioClientTransport({ command }));
+
+/** Starts the echo server over HTTP; stopping it gives how many connections it saw opened. */
+async function startWebServer() {
+  const child = spawn(flags.server, ['--answers', flags.answers], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const word = async (before) => (await lines.next()).value.slice(before.length);
+  const stop = async () => (child.stdin.end(), Number(await word('connections ')));
+  return { url: await word('listening '), stop };
+}
 
 /** Calls until `finished`, told when the next call would begin, says so. */
 async function oneCaller(finished, latencies) {
@@ -75,5 +90,6 @@ const report = {
   p99_us: quantile(99),
   cpu_us_per_call: Number(((processor.user + processor.system) / n).toFixed(3)),
 };
-console.log(JSON.stringify(report));
 await client.close();
+if (web) report.connections = await web.stop();
+console.log(JSON.stringify(report));

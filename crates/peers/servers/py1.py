@@ -1,11 +1,13 @@
-"""A small server on the Python SDK 1, over stdio, for the tests: something of everything that a client
-of the handshake era has to support, with pages and with the tasks of 2025-11-25.
+"""A small server on the Python SDK 1, for the tests: something of everything that a client of the handshake
+era has to support, with pages and with the tasks of 2025-11-25. It is reached over stdio, with `--http` over
+Streamable HTTP, and with `--sse` over the HTTP+SSE of 2024-11-05.
 
 It uses the lower of the SDK's two interfaces, as the upper one has neither pages, subscriptions nor tasks.
 The SDK has no caching hints, and reads its input in a thread that cannot be stopped: there is no way to leave.
 """
 
 import json
+import sys
 from uuid import uuid4
 
 import anyio
@@ -13,9 +15,16 @@ import mcp.types as t
 from mcp.server.experimental.task_context import ServerTaskContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.lowlevel.helper_types import ReadResourceContents
+from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import McpError, UrlElicitationRequiredError
 from pydantic import AnyUrl
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+
+from listening import serve, tells_when_stopped
 
 COUNTER = "note://counter"
 DUES = "https://example.org/dues?ship=7"
@@ -44,7 +53,16 @@ BERTH = {
 QUESTION = [t.SamplingMessage(role="user", content=t.TextContent(type="text", text="When is high water?"))]
 TIDE = t.Tool(name="tide", description="Says when.", inputSchema={"type": "object", "properties": {}})
 
-server = Server("py1-peer", version="1.0.0", instructions="Ask the harbour master.", icons=[ICON])
+
+class Quay(Server):
+    def create_initialization_options(self, *args, **more):
+        options = super().create_initialization_options(NotificationOptions(tools_changed=True))
+        # The SDK says no, whoever handles the requests.
+        options.capabilities.resources.subscribe = True
+        return options
+
+
+server = Quay("py1-peer", version="1.0.0", instructions="Ask the harbour master.", icons=[ICON])
 server.experimental.enable_tasks()
 
 tools: dict[str, t.Tool] = {}
@@ -116,8 +134,10 @@ async def need_url(session, ship):
 
 @tool("Asks two things, one after the other.")
 async def ask_twice(session):
-    first = await session.elicit_form("Which name?", asks_for("name"))
-    second = await session.elicit_form("Which port?", asks_for("port"))
+    # Over HTTP these come with the answer to the call, and the questions of the other tools on the stream beside it.
+    request = server.request_context.request_id
+    first = await session.elicit_form("Which name?", asks_for("name"), request)
+    second = await session.elicit_form("Which port?", asks_for("port"), request)
     return says(f"{(first.content or {}).get('name')} sails to {(second.content or {}).get('port')}.")
 
 
@@ -169,12 +189,13 @@ async def log(session, level, message):
 
 @tool("Takes its time.", {"steps": {"type": "integer"}, "wait_ms": {"type": "number", "default": 20}}, ["steps"])
 async def slow(session, steps, wait_ms=20):
-    meta = server.request_context.meta
+    request, meta = str(server.request_context.request_id), server.request_context.meta
     token = meta.progressToken if meta else None
-    for step in range(1, steps + 1):
-        await anyio.sleep(wait_ms / 1000)
-        if token is not None:
-            await session.send_progress_notification(token, step, steps, f"step {step}")
+    with tells_when_stopped():
+        for step in range(1, steps + 1):
+            await anyio.sleep(wait_ms / 1000)
+            if token is not None:
+                await session.send_progress_notification(token, step, steps, f"step {step}", request)
     return says(f"{steps} steps")
 
 
@@ -301,13 +322,31 @@ async def complete(ref, argument, context):
     return t.Completion(values=values, total=len(values), hasMore=False)
 
 
-async def main():
-    options = server.create_initialization_options(NotificationOptions(tools_changed=True))
-    # The SDK says no, whoever handles the requests.
-    options.capabilities.resources.subscribe = True
+async def over_stdio():
     async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, options)
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def streamable_http_app():
+    manager = StreamableHTTPSessionManager(app=server)
+    return Starlette(routes=[Mount("/", app=manager.handle_request)], lifespan=lambda app: manager.run())
+
+
+def sse_app():
+    transport = SseServerTransport("/messages/")
+
+    async def handle(request):
+        async with transport.connect_sse(request.scope, request.receive, request._send) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+        return Response()
+
+    return Starlette(routes=[Route("/sse", handle), Mount("/messages/", app=transport.handle_post_message)])
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    if "--http" in sys.argv:
+        serve(streamable_http_app(), "/mcp")
+    elif "--sse" in sys.argv:
+        serve(sse_app(), "/sse")
+    else:
+        anyio.run(over_stdio)

@@ -1,13 +1,16 @@
-"""A small server on the Python SDK 2, over stdio, for the tests: something of everything that a client has to
-support. The SDK answers whichever era the client opens with, and turns the questions of the tools into
-`input_required` results or into requests accordingly, except for pages to visit.
+"""A small server on the Python SDK 2, for the tests: something of everything that a client has to support. The
+SDK answers whichever era the client opens with, and turns the questions of the tools into `input_required`
+results or into requests accordingly, except for pages to visit. It is reached over stdio, with `--http` over
+Streamable HTTP, and with `--sse` over the HTTP+SSE of 2024-11-05.
 
 The SDK has no tasks, and its upper interface no pages. It reads its input in a thread that cannot be stopped,
 so there is no way to leave, but there is one to end the subscriptions.
 """
 
 import json
+import sys
 import warnings
+from functools import partial
 from typing import Annotated, Literal
 from uuid import uuid4
 
@@ -20,6 +23,8 @@ from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPDeprecationWarning
 from pydantic import BaseModel, Field
+
+from listening import serve, tells_when_stopped
 
 COUNTER = "note://counter"
 DUES = "https://example.org/dues?ship=7"
@@ -48,6 +53,9 @@ server = MCPServer(
     subscriptions=bus,
 )
 lower = server._lowlevel_server
+announce = partial(lower.create_initialization_options, NotificationOptions(tools_changed=True))
+# Over HTTP it is the SDK who asks, with nothing.
+lower.create_initialization_options = announce
 lower.add_request_handler("subscriptions/listen", t.SubscriptionsListenRequestParams, listen)
 
 wanted: set[str] = set()
@@ -186,9 +194,10 @@ async def write_log(level: LEVELS, message: str, ctx: Context) -> str:
 
 @server.tool(description="Takes its time.", structured_output=False)
 async def slow(steps: int, ctx: Context, wait_ms: float = 20) -> str:
-    for step in range(1, steps + 1):
-        await anyio.sleep(wait_ms / 1000)
-        await ctx.report_progress(step, steps, f"step {step}")
+    with tells_when_stopped():
+        for step in range(1, steps + 1):
+            await anyio.sleep(wait_ms / 1000)
+            await ctx.report_progress(step, steps, f"step {step}")
     return f"{steps} steps"
 
 
@@ -267,11 +276,15 @@ lower.add_request_handler("resources/unsubscribe", t.UnsubscribeRequestParams, u
 lower.add_request_handler("logging/setLevel", t.SetLevelRequestParams, set_level)
 
 
-async def main():
-    options = lower.create_initialization_options(NotificationOptions(tools_changed=True))
+async def over_stdio():
     async with stdio_server() as (incoming, outgoing):
-        await lower.run(incoming, outgoing, options)
+        await lower.run(incoming, outgoing, announce())
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    if "--http" in sys.argv:
+        serve(server.streamable_http_app(), "/mcp")
+    elif "--sse" in sys.argv:
+        serve(server.sse_app(), "/sse")
+    else:
+        anyio.run(over_stdio)

@@ -1,15 +1,19 @@
-// A small server on the TypeScript SDK 2, over stdio, for the tests: something of everything that a
-// client has to support. The SDK answers whichever era the client opens with, and turns the
-// questions of the tools into `input_required` results or into requests accordingly.
+// A small server on the TypeScript SDK 2, for the tests: something of everything that a client has to
+// support. The SDK answers whichever era the client opens with, and turns the questions of the tools
+// into `input_required` results or into requests accordingly. It is reached over stdio, and with `--http`
+// over Streamable HTTP, where a server is made for each request of the stateless era.
 //
 // The SDK has no tasks and no way to divide a list into pages.
 
+import { NodeStreamableHTTPServerTransport, toNodeHandler, toWebRequest } from '@modelcontextprotocol/node';
 import { McpServer, ResourceTemplate, completable, createRequestStateCodec } from '@modelcontextprotocol/server';
 import { acceptedContent, inputRequired, inputResponse } from '@modelcontextprotocol/server';
+import { createMcpHandler, isLegacyRequest } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import * as z from 'zod';
+import { listen, sessions } from './listening.mjs';
 
 const COUNTER = 'note://counter';
 const DUES = 'https://example.org/dues?ship=7';
@@ -42,6 +46,12 @@ const says = (text) => ({ content: [{ type: 'text', text }] });
 const shows = (value) => says(JSON.stringify(value));
 const starting = (words) => (start) => words.filter((word) => word.toLowerCase().startsWith(start.toLowerCase()));
 
+/** Says, where a test can see it, that a call was withdrawn. */
+function stopped(reason) {
+  console.error('stopped');
+  throw reason;
+}
+
 function titled(titles) {
   return Object.entries(titles).map(([value, title]) => ({ const: value, title }));
 }
@@ -57,7 +67,7 @@ function makeServer({ era }) {
   simple(server);
   questions(server);
   work(server);
-  changes(server, subscriptions(server, era));
+  changes(server, audienceOf(server, era));
   reading(server);
   return server;
 }
@@ -177,7 +187,7 @@ function work(server) {
   server.registerTool('slow', slow, async ({ steps, wait_ms }, { mcpReq }) => {
     const progressToken = mcpReq._meta?.progressToken;
     for (let progress = 1; progress <= steps; progress++) {
-      await wait(wait_ms, undefined, { signal: mcpReq.signal });
+      await wait(wait_ms, undefined, { signal: mcpReq.signal }).catch(stopped);
       if (progressToken === undefined) continue;
       const params = { progressToken, progress, total: steps, message: `step ${progress}` };
       await mcpReq.notify({ method: 'notifications/progress', params });
@@ -192,17 +202,10 @@ function work(server) {
   });
 }
 
-/** Says whether a resource has a subscriber; in the stateless era the SDK knows, and drops what nobody wants. */
-function subscriptions(server, era) {
-  const wanted = new Set();
-  if (era === 'modern') return () => true;
-  server.server.setRequestHandler('resources/subscribe', ({ params }) => (wanted.add(params.uri), {}));
-  server.server.setRequestHandler('resources/unsubscribe', ({ params }) => (wanted.delete(params.uri), {}));
-  return (uri) => wanted.has(uri);
-}
+let counter = 0;
+let grown = 0;
 
-function changes(server, isWanted) {
-  let counter = 0;
+function changes(server, audience) {
   server.registerResource('counter', COUNTER, { mimeType: 'text/plain', cacheHint: PRIVATE }, (uri) => ({
     contents: [{ uri: uri.href, mimeType: 'text/plain', text: String(counter) }],
   }));
@@ -210,17 +213,34 @@ function changes(server, isWanted) {
   const touch = { description: 'Changes the counter.', inputSchema: z.object({}) };
   server.registerTool('touch', touch, async () => {
     counter += 1;
-    if (isWanted(COUNTER)) await server.server.sendResourceUpdated({ uri: COUNTER });
+    await audience.touched(COUNTER);
     return says(String(counter));
   });
 
-  let grown = 0;
+  const added = (name) => {
+    server.registerTool(name, { description: 'Was not there before.', inputSchema: z.object({}) }, () => says(name));
+  };
+  for (let number = 1; number <= grown; number++) added(`grown_${number}`);
   const grow = { description: 'Adds a tool.', inputSchema: z.object({}) };
   server.registerTool('grow', grow, () => {
     const name = `grown_${(grown += 1)}`;
-    server.registerTool(name, { description: 'Was not there before.', inputSchema: z.object({}) }, () => says(name));
+    audience.grown(() => added(name));
     return says(name);
   });
+}
+
+/** Who is told of changes: over stdio the SDK knows in the stateless era, and drops what nobody wants. */
+function audienceOf(server, era) {
+  const touched = (uri) => server.server.sendResourceUpdated({ uri });
+  // The SDK tells of a tool that is added to a server with a client.
+  if (era === 'modern' && handle?.notify === undefined) return { touched, grown: (add) => add() };
+  // Whoever listens over HTTP does so on a server of their own.
+  const { resourceUpdated, toolsChanged } = handle?.notify ?? {};
+  if (era === 'modern') return { touched: resourceUpdated, grown: toolsChanged };
+  const wanted = new Set();
+  server.server.setRequestHandler('resources/subscribe', ({ params }) => (wanted.add(params.uri), {}));
+  server.server.setRequestHandler('resources/unsubscribe', ({ params }) => (wanted.delete(params.uri), {}));
+  return { touched: (uri) => wanted.has(uri) && touched(uri), grown: (add) => add() };
 }
 
 function reading(server) {
@@ -251,4 +271,27 @@ function reading(server) {
   });
 }
 
-const handle = serveStdio(makeServer);
+/** Gives the stateless era to the SDK's handler, and the handshake era sessions. */
+function overHttp() {
+  const modern = createMcpHandler(makeServer, { legacy: 'reject' });
+  const [handleModern, handleLegacy] = [toNodeHandler(modern), sessions(openSession)];
+  listen('/mcp', async (request, response) => {
+    const sent = Buffer.concat(await request.toArray());
+    const body = sent.length === 0 ? undefined : JSON.parse(sent);
+    const isLegacy = await isLegacyRequest(await toWebRequest(request, body), body);
+    await (isLegacy ? handleLegacy : handleModern)(request, response, body);
+  });
+  return modern;
+}
+
+async function openSession({ known, gone }) {
+  const transport = new NodeStreamableHTTPServerTransport({
+    sessionIdGenerator: randomUUID,
+    onsessioninitialized: (id) => known(id, transport),
+    onsessionclosed: gone,
+  });
+  await makeServer({ era: 'legacy' }).connect(transport);
+  return transport;
+}
+
+const handle = process.argv.includes('--http') ? overHttp() : serveStdio(makeServer);

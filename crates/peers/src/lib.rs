@@ -1,5 +1,6 @@
 //! What every benchmark client shares, so that they differ only in the client they measure:
-//! their flags, the closed loop that drives them, and the line of figures they print.
+//! their flags, the closed loop that drives them, and the line of figures they print. And what
+//! the echo servers share: their answers.
 //!
 //! A client written in Rust connects in whatever way is its own, then hands [`drive`] a closure
 //! that makes one call. The scripts under `clients/` repeat the same loop in their languages.
@@ -13,9 +14,14 @@
 )]
 
 mod drive;
+pub mod echo;
 mod options;
 mod report;
+mod server;
+mod template;
 
 pub use drive::{block_on, drive};
-pub use options::{Flavour, Local, Options};
+pub use options::{Answers, Flavour, Local, Options};
 pub use report::{Measured, Report, Stopwatch, WARM_UP, nanoseconds};
+pub use server::HttpServer;
+pub use template::Template;

@@ -32,6 +32,24 @@ pub enum Local {
     Rmcp,
 }
 
+/// How the echo server over HTTP answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// With a body of JSON.
+    Json,
+    /// With a stream of one event.
+    Sse,
+}
+
+impl Answers {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Sse => "sse",
+        }
+    }
+}
+
 /// What to measure, as said on the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -46,7 +64,9 @@ pub struct Options {
     /// When given, make exactly so many calls instead, without a warm-up.
     pub calls: Option<usize>,
     pub flavour: Flavour,
-    /// A file with the request line to send; only the raw client takes it.
+    /// How the server answers; only clients over HTTP have the choice.
+    pub answers: Answers,
+    /// A file with the request to send; only the clients that are the limit take it.
     pub template: Option<PathBuf>,
     /// The server to call; only the client of servers in its own process has the choice.
     pub local: Local,
@@ -58,7 +78,7 @@ pub struct Options {
 
 const USAGE: &str = "flags: --server PATH [--payload BYTES] [--conc CALLERS] [--secs SECONDS]
        [--calls N] [--rt current|multi] [--template FILE] [--typed] [--print-template]
-       [--local closure|rmcp]";
+       [--local closure|rmcp] [--answers json|sse]";
 
 impl Options {
     /// Reads the process's own arguments; on a bad one, says so and exits with 2.
@@ -77,6 +97,7 @@ impl Options {
             time: Duration::from_secs(1),
             calls: None,
             flavour: Flavour::Current,
+            answers: Answers::Json,
             template: None,
             local: Local::Closure,
             typed: false,
@@ -91,6 +112,7 @@ impl Options {
                 "--secs" => options.time = seconds(&flag, &value()?)?,
                 "--calls" => options.calls = Some(number(&flag, &value()?)?),
                 "--rt" => options.flavour = flavour(&value()?)?,
+                "--answers" => options.answers = answers(&value()?)?,
                 "--template" => options.template = Some(value()?.into()),
                 "--local" => options.local = local(&value()?)?,
                 "--typed" => options.typed = true,
@@ -133,6 +155,14 @@ fn flavour(value: &str) -> Result<Flavour, String> {
     }
 }
 
+fn answers(value: &str) -> Result<Answers, String> {
+    match value {
+        "json" => Ok(Answers::Json),
+        "sse" => Ok(Answers::Sse),
+        other => Err(format!("--answers is json or sse, not {other}")),
+    }
+}
+
 fn local(value: &str) -> Result<Local, String> {
     match value {
         "closure" => Ok(Local::Closure),
@@ -169,9 +199,16 @@ mod tests {
     }
 
     #[test]
+    fn answers_are_json_unless_they_are_to_be_streams() {
+        assert_eq!(check("--server s").unwrap().answers, Answers::Json);
+        assert_eq!(check("--server s --answers sse").unwrap().answers, Answers::Sse);
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         for line in ["", "--server", "--server s --conc 0", "--server s --secs -1", "--server s --local x", "--what"] {
             assert!(check(line).is_err(), "{line}");
         }
+        assert!(check("--server s --answers xml").is_err());
     }
 }

@@ -68,6 +68,13 @@ impl Report {
         Self { line }
     }
 
+    /// Adds how many connections the server saw opened.
+    pub fn connections(mut self, opened: usize) -> Self {
+        self.line.truncate(self.line.len() - 1);
+        self.line.push_str(&format!(r#","connections":{opened}}}"#));
+        self
+    }
+
     /// Prints the line on standard output.
     pub fn print(&self) {
         println!("{}", self.line);

@@ -1,11 +1,14 @@
 //! `cargo xtask bench stdio`: calls per second over a pipe, of our client, of other people's and
 //! of a client that only moves bytes, which is the limit. All talk to the same echo server. Beside
-//! them, what a call costs when the server is in the same process.
+//! them, what a call costs when the server is in the same process. [`http`] is the same over HTTP.
 //!
 //! The clients take turns within each round, and are compared within it: whatever else is going
 //! on at the time then falls on all of them.
 
+mod http;
+mod http_tables;
 mod instructions;
+mod part;
 mod rounds;
 mod tables;
 
@@ -15,30 +18,55 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::peers;
-use crate::run::{Outcome, capture, cargo, number, on_path, root, run, say, target};
+use crate::run::{Outcome, capture, cargo, number, on_path, run, say, target};
+
+pub use http::http;
 
 const CORES: [usize; 2] = [1, 2];
 const PAYLOADS: [usize; 2] = [64, 65536];
 const CALLERS: [usize; 3] = [1, 16, 64];
 
 pub fn stdio(words: &[&str]) -> Outcome {
-    let plan = Plan::parse(words)?;
+    let plan = Plan::parse("stdio", words)?;
+    let (binaries, home) = prepare()?;
+    let field = field(&binaries, &home)?;
+    let everybody = [&field[..], &local(&binaries)].concat();
+    let settings = rounds::settings(&[Way::Stdio]);
+    let samples = rounds::measure(&plan, &settings, &everybody, &binaries.join("bench-echo"))?;
+    rounds::keep(&samples, &target().join("bench/stdio.jsonl"))?;
+    let instructions = instructions::count(&field, &binaries.join("bench-echo"));
+    let page = tables::page(&plan, &field, &samples, &instructions);
+    part::put(&page)
+}
+
+/// Builds everybody; gives where the programs are, and where those of others.
+fn prepare() -> Outcome<(PathBuf, PathBuf)> {
     if !on_path("taskset") {
         return Err("taskset is missing: it pins the measured processes to one core or two".into());
     }
     let home = peers::install()?;
     run(cargo().args(["build", "--release", "--package", "wharf-peers"]))?;
-    let binaries = target().join("release");
-    let field = field(&binaries, &home)?;
-    let everybody = [&field[..], &local(&binaries)].concat();
-    let samples = rounds::measure(&plan, &everybody, &binaries.join("bench-echo"))?;
-    rounds::keep(&samples, &target().join("bench/stdio.jsonl"))?;
-    let instructions = instructions::count(&field, &binaries.join("bench-echo"));
-    let page = tables::page(&plan, &field, &samples, &instructions);
-    fs::write(root().join("docs/benchmarks.md"), &page)?;
-    print!("{page}");
-    say!("wrote docs/benchmarks.md");
-    Ok(())
+    Ok((target().join("release"), home))
+}
+
+/// What calls and answers go over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Stdio,
+    /// HTTP, answered with JSON.
+    Json,
+    /// HTTP, answered with a stream.
+    Sse,
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Json => "json",
+            Self::Sse => "sse",
+        }
+    }
 }
 
 /// How much to measure.
@@ -50,8 +78,8 @@ struct Plan {
 }
 
 impl Plan {
-    fn parse(words: &[&str]) -> Outcome<Self> {
-        let command = [&["cargo xtask bench stdio"], words].concat().join(" ");
+    fn parse(what: &str, words: &[&str]) -> Outcome<Self> {
+        let command = [&["cargo", "xtask", "bench", what], words].concat().join(" ");
         let mut plan = Self { rounds: 7, seconds: 0.5, command };
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -59,7 +87,7 @@ impl Plan {
                 "--quick" => (plan.rounds, plan.seconds) = (3, 0.25),
                 "--rounds" => plan.rounds = number("--rounds", words.next())?,
                 "--secs" => plan.seconds = number("--secs", words.next())?,
-                other => return Err(format!("bench stdio: unknown {other}").into()),
+                other => return Err(format!("bench {what}: unknown {other}").into()),
             }
         }
         if plan.rounds == 0 { Err("--rounds starts at 1".into()) } else { Ok(plan) }
@@ -123,7 +151,7 @@ fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
     let mut limit = Client::new("raw pipe, the limit", binaries.join("bench-raw"), []).counted();
     let mut field = Vec::new();
     if ours.is_file() {
-        limit.arguments = vec!["--template".into(), template(&ours)?.into()];
+        limit.arguments = vec!["--template".into(), template(&ours, "template.json")?.into()];
         field.push(Client::new(OURS_CURRENT, ours.clone(), rt("current")).counted());
         field.push(Client::new(OURS_MULTI, ours, rt("multi")));
     } else {
@@ -149,11 +177,11 @@ fn local(binaries: &Path) -> Vec<Client> {
 }
 
 /// Has our client say what it sends, so that the limit sends the same bytes.
-fn template(ours: &Path) -> Outcome<PathBuf> {
+fn template(ours: &Path, name: &str) -> Outcome<PathBuf> {
     let line = capture(Command::new(ours).arg("--print-template"))?.stdout;
     let folder = target().join("bench");
     fs::create_dir_all(&folder)?;
-    let file = folder.join("template.json");
+    let file = folder.join(name);
     fs::write(&file, line)?;
     Ok(file)
 }

@@ -29,6 +29,8 @@ usage: cargo xtask <chore>
         [--runs N]                docs/reliability.md
   bench stdio [--quick]           calls per second next to other clients and to the limit of
         [--rounds N] [--secs S]   the pipes, told in docs/benchmarks.md
+  bench http [--quick]            the same over HTTP, next to a bare client on the same library
+        [--rounds N] [--secs S]
   conformance [REVISION]          the public conformance suite against our client, strictly; with
         [--scenario S] [--table]  --table told in docs/conformance.md
   audit                           licences, sources and advisories of the dependencies
@@ -58,6 +60,7 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["test"] => test::test(),
         ["prove", rest @ ..] => prove::prove(rest),
         ["bench", "stdio", rest @ ..] => bench::stdio(rest),
+        ["bench", "http", rest @ ..] => bench::http(rest),
         ["conformance", rest @ ..] => conformance::conformance(rest),
         ["audit"] => audit::audit(),
         ["peers"] => peers::install().map(drop),

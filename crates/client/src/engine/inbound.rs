@@ -23,10 +23,19 @@ const SMALL: usize = 4 << 10;
 pub(crate) enum Channel {
     /// As the one thing that was answered.
     Body,
+    /// As the one thing that was answered, by a status that refuses: whatever id it has, it is meant for this call.
+    Refusal,
     /// On a stream for this call alone (2026-07-28).
     Own,
     /// On a stream that may bring answers to other calls as well.
     Shared,
+}
+
+impl Channel {
+    /// Whether nothing but the one message can come.
+    fn is_whole(self) -> bool {
+        matches!(self, Self::Body | Self::Refusal)
+    }
 }
 
 /// What a message was to the call it came for.
@@ -76,7 +85,7 @@ impl Engine {
             Err(broken) => return Ok(self.broken_for(call, message, &broken, on, wakers)),
         };
         if envelope.method.is_some() {
-            if on == Channel::Body {
+            if on.is_whole() {
                 return Ok(self.wrong_for(call, "a message of the server's own instead of an answer", wakers));
             }
             return self.sort(message, &envelope, wakers).map(|()| Heard::Other);
@@ -87,8 +96,10 @@ impl Engine {
                 self.answer(message, &envelope, &|bytes| self.kept(message, bytes), wakers);
                 Ok(Heard::Answer)
             }
-            None if matches!(id, None | Some(Id::Null)) => Ok(self.nameless_for(call, message, &envelope, wakers)),
-            _ if on == Channel::Body => Ok(self.wrong_for(call, "an answer to another request", wakers)),
+            None if on == Channel::Refusal || matches!(id, None | Some(Id::Null)) => {
+                Ok(self.nameless_for(call, message, &envelope, wakers))
+            }
+            _ if on.is_whole() => Ok(self.wrong_for(call, "an answer to another request", wakers)),
             _ if on == Channel::Shared => {
                 self.answer(message, &envelope, &|bytes| self.kept(message, bytes), wakers);
                 Ok(Heard::Other)
@@ -117,7 +128,7 @@ impl Engine {
 
     fn broken_for(&self, call: u64, message: &[u8], broken: &ScanError, on: Channel, wakers: &mut Vec<Waker>) -> Heard {
         self.tally.warn(Count::Broken, "a message that cannot be read was thrown away");
-        if on != Channel::Body && (broken.has_method || broken.fault == Fault::NotAnObject) {
+        if !on.is_whole() && (broken.has_method || broken.fault == Fault::NotAnObject) {
             return Heard::Other;
         }
         let shown = Untrusted::from_bytes(&message[..message.len().min(4 * EXCERPT)]);

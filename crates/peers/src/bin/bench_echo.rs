@@ -1,8 +1,5 @@
-//! The server that every benchmark client talks to: as fast as a pipe allows, and no faster
-//! than honest. It answers all complete lines it has with one write.
-//!
-//! Calls of its tool are recognised by scanning for the text and the id, wherever in the line
-//! they stand; everything else is rare, and parsed.
+//! The server that every benchmark client over stdio talks to: as fast as a pipe allows, and no
+//! faster than honest. It answers all complete lines it has with one write.
 
 #![allow(
     clippy::disallowed_methods,
@@ -14,17 +11,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
-use memchr::{memchr, memmem};
-use serde_json::{Value, json};
-
-/// Which protocol era the server admits to.
-#[derive(Clone, Copy, PartialEq)]
-enum Era {
-    /// 2026-07-28, by `server/discover`; a client that insists may still `initialize`.
-    Modern,
-    /// 2025-11-25 and the handshake; does not know `server/discover`.
-    Legacy,
-}
+use memchr::memchr;
+use wharf_peers::echo::{Era, answer};
 
 fn main() {
     let era = era();
@@ -34,7 +22,7 @@ fn main() {
     let mut lines = Lines::new();
     let mut answers = Vec::with_capacity(1 << 20);
     while lines.fill(&mut input) {
-        lines.take_complete(|line| answer(line, era, &mut answers));
+        lines.take_complete(|line| answer_line(line, era, &mut answers));
         if !answers.is_empty() && output.write_all(&answers).is_err() {
             return;
         }
@@ -90,137 +78,10 @@ impl Lines {
     }
 }
 
-fn answer(line: &[u8], era: Era, answers: &mut Vec<u8>) {
-    if echo(line, answers).is_none()
-        && let Ok(message) = serde_json::from_slice::<Value>(line)
-        && let Some(reply) = reply(&message, era)
-    {
-        answers.extend_from_slice(reply.to_string().as_bytes());
+fn answer_line(line: &[u8], era: Era, answers: &mut Vec<u8>) {
+    let before = answers.len();
+    answer(line, era, answers);
+    if answers.len() > before {
         answers.push(b'\n');
-    }
-}
-
-/// Answers a call of the tool by copying its text, escapes and all; `None` if it is none.
-fn echo(line: &[u8], answers: &mut Vec<u8>) -> Option<()> {
-    const TEXT: &[u8] = br#""text":""#;
-    let before = memmem::find(line, TEXT)?;
-    let begin = before + TEXT.len();
-    let end = begin + string_end(&line[begin..])?;
-    let id = id(&line[..before]).or_else(|| id(&line[end..]))?;
-    answers.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    answers.extend_from_slice(id);
-    answers.extend_from_slice(br#","result":{"resultType":"complete","content":[{"type":"text","text":""#);
-    answers.extend_from_slice(&line[begin..end]);
-    answers.extend_from_slice(br#""}],"isError":false}}"#);
-    answers.push(b'\n');
-    Some(())
-}
-
-/// Where the string that begins here ends: at the first quote that is not escaped.
-fn string_end(rest: &[u8]) -> Option<usize> {
-    let mut from = 0;
-    loop {
-        let quote = from + memchr(b'"', &rest[from..])?;
-        let escapes = rest[..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
-        if escapes % 2 == 0 {
-            return Some(quote);
-        }
-        from = quote + 1;
-    }
-}
-
-/// The value of `"id":`, a number or a string, as it was written.
-fn id(part: &[u8]) -> Option<&[u8]> {
-    const ID: &[u8] = br#""id":"#;
-    let rest = &part[memmem::find(part, ID)? + ID.len()..];
-    let length = match rest.first()? {
-        b'"' => string_end(&rest[1..])? + 2,
-        _ => rest.iter().take_while(|byte| byte.is_ascii_digit()).count(),
-    };
-    (length > 0).then(|| &rest[..length])
-}
-
-/// Answers whatever is not a call; `None` to a notification.
-fn reply(message: &Value, era: Era) -> Option<Value> {
-    let id = message.get("id")?;
-    let result = match message["method"].as_str()? {
-        "server/discover" if era == Era::Modern => discovery(),
-        "initialize" => handshake(),
-        "tools/list" => tools(),
-        "ping" => json!({}),
-        method => {
-            let error = json!({"code": -32601, "message": format!("no method {method}")});
-            return Some(json!({"jsonrpc": "2.0", "id": id, "error": error}));
-        }
-    };
-    Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
-}
-
-fn discovery() -> Value {
-    json!({
-        "resultType": "complete",
-        "supportedVersions": ["2026-07-28"],
-        "capabilities": {"tools": {}},
-        "ttlMs": 0,
-        "cacheScope": "private",
-        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "bench-echo", "version": "1.0.0"}},
-    })
-}
-
-fn handshake() -> Value {
-    json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": "bench-echo", "version": "1.0.0"},
-    })
-}
-
-fn tools() -> Value {
-    json!({
-        "resultType": "complete",
-        "ttlMs": 60_000,
-        "cacheScope": "private",
-        "tools": [{
-            "name": "echo",
-            "description": "Gives back the text.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {"text": {"type": "string"}},
-                "required": ["text"],
-            },
-        }],
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(line: &str, id: Value, text: &str) {
-        let mut answers = Vec::new();
-        answer(line.as_bytes(), Era::Modern, &mut answers);
-        let reply: Value = serde_json::from_slice(&answers).unwrap();
-        assert_eq!(reply["id"], id, "{line}");
-        assert_eq!(reply["result"]["content"][0]["text"], text, "{line}");
-    }
-
-    #[test]
-    fn the_id_may_stand_anywhere() {
-        check(r#"{"id":7,"params":{"arguments":{"text":"a"}}}"#, json!(7), "a");
-        check(r#"{"params":{"arguments":{"text":"a"}},"id":"q-1"}"#, json!("q-1"), "a");
-        check(r#"{"id":"x\"y","params":{"arguments":{"text":""}}}"#, json!("x\"y"), "");
-    }
-
-    #[test]
-    fn escapes_survive() {
-        check(r#"{"id":1,"params":{"arguments":{"text":"say \"id\":9 \\"}}}"#, json!(1), "say \"id\":9 \\");
-    }
-
-    #[test]
-    fn discovery_is_known_to_one_era_only() {
-        let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover"});
-        assert_eq!(reply(&ask, Era::Modern).unwrap()["result"]["supportedVersions"][0], "2026-07-28");
-        assert_eq!(reply(&ask, Era::Legacy).unwrap()["error"]["code"], -32601);
-        assert_eq!(reply(&json!({"method": "notifications/initialized"}), Era::Modern), None);
     }
 }

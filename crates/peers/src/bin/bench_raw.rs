@@ -7,7 +7,6 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
 
 use std::collections::VecDeque;
-use std::fs::read_to_string;
 use std::io::{ErrorKind, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
@@ -16,16 +15,9 @@ use memchr::{memchr_iter, memmem};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionbio;
 use rustix::pipe::fcntl_setpipe_size;
-use wharf_peers::{Measured, Options, Report, Stopwatch, WARM_UP, nanoseconds};
+use wharf_peers::{Measured, Options, Report, Stopwatch, Template, WARM_UP, nanoseconds};
 
 const PIPE: usize = 128 * 1024;
-
-/// What to send when no template is given; a client's own may well be longer.
-const TEMPLATE: &str = concat!(
-    r#"{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{"name":"echo","#,
-    r#""arguments":{"text":"{text}"},"_meta":{"io.modelcontextprotocol/protocolVersion":"#,
-    r#""2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#
-);
 
 fn main() {
     let options = Options::from_args();
@@ -40,41 +32,11 @@ fn main() {
     server.stop();
 }
 
-/// The request line, ready but for its id, which stands between the pieces.
-struct Request {
-    pieces: Vec<Vec<u8>>,
-    next: u64,
-}
-
-impl Request {
-    fn new(options: &Options) -> Self {
-        let template = match &options.template {
-            Some(file) => read_to_string(file).unwrap(),
-            None => TEMPLATE.to_owned(),
-        };
-        let line = template.trim_end().replace("{text}", &options.text());
-        assert!(line.contains("{id}"), "the template has an {{id}}");
-        // As long as the other client's ids are, after a while.
-        Self { pieces: format!("{line}\n").split("{id}").map(Into::into).collect(), next: 10_000_000_000 }
-    }
-
-    fn append(&mut self, out: &mut Vec<u8>) {
-        let id = self.next.to_string();
-        for (number, piece) in self.pieces.iter().enumerate() {
-            if number > 0 {
-                out.extend_from_slice(id.as_bytes());
-            }
-            out.extend_from_slice(piece);
-        }
-        self.next += 1;
-    }
-}
-
 struct Server {
     child: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
-    request: Request,
+    request: Template,
     /// Answers pass through here and are not kept; only the first is looked at.
     inbox: Vec<u8>,
 }
@@ -87,7 +49,7 @@ impl Server {
         fcntl_setpipe_size(&stdin, PIPE).unwrap();
         fcntl_setpipe_size(&stdout, PIPE).unwrap();
         let inbox = vec![0; (options.payload + 4096).max(1 << 18)];
-        Self { child, stdin, stdout, request: Request::new(options), inbox }
+        Self { child, stdin, stdout, request: Template::new(options), inbox }
     }
 
     /// Makes one call and sees that its answer is one, before anything is timed.
@@ -102,6 +64,7 @@ impl Server {
     fn call(&mut self, line: &mut Vec<u8>) -> usize {
         line.clear();
         self.request.append(line);
+        line.push(b'\n');
         self.stdin.write_all(line).unwrap();
         let mut length = 0;
         loop {
@@ -228,6 +191,7 @@ impl<'a> Window<'a> {
             self.written = 0;
             while self.waiting > 0 && self.out.len() < PIPE {
                 self.server.request.append(&mut self.out);
+                self.out.push(b'\n');
                 self.waiting -= 1;
             }
         }

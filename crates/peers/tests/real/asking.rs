@@ -177,6 +177,6 @@ async fn a_call_given_up_while_a_person_is_asked_leaves_the_server_usable() {
 }
 
 /// Waits until a question is put, without keeping hold of the count.
-async fn put(asked: &mut watch::Receiver<usize>) {
+pub async fn put(asked: &mut watch::Receiver<usize>) {
     drop(asked.wait_for(|open| *open == 1).await.unwrap());
 }

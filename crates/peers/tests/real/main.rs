@@ -12,6 +12,7 @@ mod asking;
 mod caching;
 mod catalog;
 mod crew;
+mod http;
 mod peer;
 mod quay;
 mod reference;

@@ -16,7 +16,7 @@ const NOT_INSTALLED: &str = "run `cargo xtask test`, which installs what this ne
 /// `cargo xtask test` finds by it what a test left behind.
 const RUN_MARKER: &str = "WHARF_TEST_RUN";
 /// How long the kernel may take to show that a process is gone.
-const SOON: Duration = Duration::from_secs(2);
+pub const SOON: Duration = Duration::from_secs(2);
 
 /// A server, how to start it, and what is expected of it.
 pub struct Peer {
@@ -229,7 +229,7 @@ impl Home {
         Self { path: path.canonicalize().unwrap() }
     }
 
-    fn marker(&self) -> String {
+    pub fn marker(&self) -> String {
         self.path.file_name().unwrap().to_string_lossy().into_owned()
     }
 

@@ -11,6 +11,7 @@ use wharf_client::{
 };
 use wharf_wire::{Era, Revision, ToolResult};
 
+use crate::http::web::Web;
 use crate::peer::{self, Peer, nothing_odd, text};
 
 /// What hangs for this long hangs for ever.
@@ -28,19 +29,29 @@ pub enum Sdk {
     Everything,
 }
 
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Stdio,
+    Streamable,
+    /// HTTP+SSE (2024-11-05).
+    Sse,
+}
+
 /// A server in one of the eras it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side {
     pub sdk: Sdk,
     pub era: Era,
+    pub way: Way,
 }
 
 const fn stateless(sdk: Sdk) -> Side {
-    Side { sdk, era: Era::Stateless }
+    Side { sdk, era: Era::Stateless, way: Way::Stdio }
 }
 
 const fn handshake(sdk: Sdk) -> Side {
-    Side { sdk, era: Era::Handshake }
+    Side { sdk, era: Era::Handshake, way: Way::Stdio }
 }
 
 /// The servers that speak the stateless era.
@@ -51,9 +62,21 @@ pub const OLD: [Side; 2] = [handshake(Sdk::TypeScript1), handshake(Sdk::Python1)
 pub const LENIENT: [Side; 3] = [handshake(Sdk::TypeScript2), handshake(Sdk::Python2), handshake(Sdk::Rust3)];
 pub const EVERYTHING: Side = handshake(Sdk::Everything);
 
-/// Every side of our own servers, which offer the same tools.
+/// The reference server of everything, by every way to it.
+pub fn everywhere() -> Vec<Side> {
+    [Way::Stdio, Way::Streamable, Way::Sse].map(|way| EVERYTHING.by(way)).into()
+}
+
+/// Every side of our own servers, which offer the same tools, over stdio.
 pub fn all() -> Vec<Side> {
     [&STATELESS[..], &OLD[..], &LENIENT[..]].concat()
+}
+
+/// Every side of our own servers over HTTP.
+pub fn over_http() -> Vec<Side> {
+    let streamable = all().into_iter().map(|side| side.by(Way::Streamable));
+    let sse = [Sdk::TypeScript1, Sdk::Python1, Sdk::Python2].map(|sdk| handshake(sdk).by(Way::Sse));
+    streamable.chain(sse).collect()
 }
 
 impl Side {
@@ -61,7 +84,32 @@ impl Side {
         self.era == Era::Stateless
     }
 
+    /// The same server, reached in this way.
+    pub fn by(self, way: Way) -> Self {
+        Self { way, ..self }
+    }
+
+    /// What goes wrong quietly while it is being found out.
+    fn excused(self) -> Counters {
+        let mut excused = Counters::default();
+        // The Python SDK 1 refuses the probe under an id of its own.
+        excused.broken = u64::from(self.sdk == Sdk::Python1 && self.way == Way::Streamable);
+        excused
+    }
+
     fn peer(self) -> Peer {
+        let peer = self.program();
+        match (self.sdk, self.way) {
+            (Sdk::Everything, Way::Stdio) => peer.arg("stdio"),
+            (Sdk::Everything, Way::Streamable) => peer.arg("streamableHttp"),
+            (Sdk::Everything, Way::Sse) => peer.arg("sse"),
+            (_, Way::Stdio) => peer,
+            (_, Way::Streamable) => peer.arg("--http"),
+            (_, Way::Sse) => peer.arg("--sse"),
+        }
+    }
+
+    fn program(self) -> Peer {
         let revision = if self.is_stateless() { Revision::V2026_07_28 } else { Revision::V2025_11_25 };
         match self.sdk {
             Sdk::TypeScript2 => Peer::script("ts2", "node", "ts2.mjs", revision),
@@ -69,19 +117,20 @@ impl Side {
             Sdk::Python2 => Peer::script("py2", "py2/bin/python", "py2.py", revision),
             Sdk::Python1 => Peer::script("py1", "py1/bin/python", "py1.py", revision),
             Sdk::Rust3 => Peer::new("rmcp", env!("CARGO_BIN_EXE_rmcp-server"), revision),
-            Sdk::Everything => Peer::node("everything", "server-everything", revision).arg("stdio"),
+            Sdk::Everything => Peer::node("everything", "server-everything", revision),
         }
     }
 
     /// Servers of both eras are told which by the opening; the others are left to be found out.
     fn negotiation(self) -> Negotiation {
-        if LENIENT.contains(&self) { Negotiation::Handshake } else { Negotiation::Automatic }
+        let lenient = LENIENT.contains(&self.by(Way::Stdio));
+        if lenient { Negotiation::Handshake } else { Negotiation::Automatic }
     }
 }
 
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} ({:?})", self.sdk, self.era)
+        write!(f, "{:?} ({:?}, {:?})", self.sdk, self.era, self.way)
     }
 }
 
@@ -90,6 +139,8 @@ pub struct Visit {
     pub side: Side,
     pub connection: Connection,
     pub wire: Arc<Wire>,
+    /// Its server, where that is a program of the test's own.
+    pub web: Option<Web>,
     /// What may have gone wrong quietly without being a fault of ours.
     pub excused: Mutex<Counters>,
 }
@@ -108,17 +159,31 @@ pub async fn visit(side: Side, adjust: impl FnOnce(&mut ConnectOptions), work: i
     options.negotiation = side.negotiation();
     options.tap = Some(Arc::clone(&wire) as Arc<dyn Tap>);
     adjust(&mut options);
-    let connection = peer.open(options).await;
-    let visit = Visit { side, connection, wire, excused: Mutex::default() };
+    let (connection, web) = match side.way {
+        Way::Stdio => (peer.open(options).await, None),
+        Way::Streamable | Way::Sse => {
+            let web = Web::start(&peer, side).await;
+            (web.open(&peer, options).await, Some(web))
+        }
+    };
+    let visit = Visit { side, connection, wire, web, excused: Mutex::new(side.excused()) };
     let done = tokio::time::timeout(LONG, work(&visit)).await;
     assert!(done.is_ok(), "{side}: nothing came for {LONG:?}");
     let mut expected = visit.excused.into_inner().unwrap();
     expected.notifications = nothing_odd(&visit.connection).notifications;
     assert_eq!(visit.connection.counters(), expected, "{side}");
-    peer.close(visit.connection).await;
+    match visit.web {
+        None => peer.close(visit.connection).await,
+        Some(web) => web.close(&peer, visit.connection).await,
+    }
 }
 
 impl Visit {
+    /// The server over HTTP.
+    pub fn web(&self) -> &Web {
+        self.web.as_ref().expect("a visit over HTTP")
+    }
+
     pub async fn try_call(&self, tool: &str, arguments: Value) -> Result<ToolResult, CallError> {
         self.connection.call_tool(tool, &peer::raw(&arguments), CallOptions::default()).await
     }

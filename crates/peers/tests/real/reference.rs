@@ -8,7 +8,7 @@ use wharf_wire::{Content, ElicitAnswer, Elicitation, FieldKind, Interest, LogLev
 
 use crate::crew::{Hasty, Hold, Log, Model, Person, value};
 use crate::peer::{raw, text};
-use crate::quay::{EVERYTHING, Visit, Wire, each};
+use crate::quay::{Visit, Wire, each, everywhere};
 
 const PAGE: &str = "https://example.org/dues";
 
@@ -31,7 +31,7 @@ async fn everything_asks_by_form_and_by_page() {
         Elicitation::Form(_) => ElicitAnswer::Accept(Some(raw(&json!({"name": "Ada"})))),
         Elicitation::Url(_) => ElicitAnswer::Accept(None),
     });
-    each(&[EVERYTHING], Services::default().elicitation(Hasty(person.clone())), async |quay| {
+    each(&everywhere(), Services::default().elicitation(Hasty(person.clone())), async |quay| {
         grown(quay, "trigger-url-elicitation").await;
         grown(quay, "trigger-elicitation-request").await;
         let seen = quay.call("trigger-elicitation-request", json!({})).await;
@@ -54,7 +54,7 @@ async fn everything_asks_by_form_and_by_page() {
 async fn everything_asks_a_model_and_for_directories() {
     let (model, hold) = (Model::noon(), Hold::new("file:///tmp/hold"));
     let services = Services::default().sampling(model.clone()).roots(hold.clone());
-    each(&[EVERYTHING], services, async |quay| {
+    each(&everywhere(), services, async |quay| {
         grown(quay, "trigger-sampling-request").await;
         let seen = quay.call("trigger-sampling-request", json!({"prompt": "When?", "maxTokens": 7})).await;
         assert!(seen.contains("\"noon\""), "{seen}");
@@ -83,7 +83,7 @@ fn told_of_roots(wire: &Wire) -> usize {
 async fn everything_logs_and_tells_of_resources() {
     const WATCHED: &str = "demo://resource/dynamic/text/1";
     let log = Log::default();
-    each(&[EVERYTHING], Services::default().logs(LogLevel::Debug, log.clone()), async |quay| {
+    each(&everywhere(), Services::default().logs(LogLevel::Debug, log.clone()), async |quay| {
         quay.call("toggle-simulated-logging", json!({})).await;
         quay.wire.until(|wire| wire.received("notifications/message") > 0).await;
         quay.call("toggle-simulated-logging", json!({})).await;
@@ -102,7 +102,7 @@ async fn everything_logs_and_tells_of_resources() {
 
 #[tokio::test]
 async fn everything_answers_with_every_kind_of_content() {
-    each(&[EVERYTHING], Services::default(), async |quay| {
+    each(&everywhere(), Services::default(), async |quay| {
         let weather = quay.try_call("get-structured-content", json!({"location": "New York"})).await.unwrap();
         assert_eq!(value(&weather.structured.unwrap())["temperature"], 33);
         let image = quay.try_call("get-tiny-image", json!({})).await.unwrap();
@@ -129,7 +129,7 @@ async fn everything_works_at_a_task_and_asks_about_it() {
         let FieldKind::Choice { options } = &form.fields[0].kind else { return ElicitAnswer::Cancel };
         ElicitAnswer::Accept(Some(raw(&json!({"interpretation": options[0].value}))))
     });
-    each(&[EVERYTHING], Services::default().elicitation(person.clone()), async |quay| {
+    each(&everywhere(), Services::default().elicitation(person.clone()), async |quay| {
         grown(quay, "simulate-research-query").await;
         let arguments = raw(&json!({"topic": "tides", "ambiguous": true}));
         let started =

@@ -6,11 +6,12 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{CALLERS, CORES, Client, PAYLOADS, Plan};
+use super::{CALLERS, CORES, Client, PAYLOADS, Plan, Way};
 use crate::run::{Outcome, capture, say};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
+    pub way: Way,
     pub cores: usize,
     pub payload: usize,
     pub callers: usize,
@@ -28,23 +29,24 @@ pub struct Sample {
     pub median: f64,
 }
 
-pub fn settings() -> Vec<Setting> {
+pub fn settings(ways: &[Way]) -> Vec<Setting> {
     let mut settings = Vec::new();
-    for cores in CORES {
-        for payload in PAYLOADS {
-            settings.extend(CALLERS.map(|callers| Setting { cores, payload, callers }));
+    for way in ways.iter().copied() {
+        for cores in CORES {
+            for payload in PAYLOADS {
+                settings.extend(CALLERS.map(|callers| Setting { way, cores, payload, callers }));
+            }
         }
     }
     settings
 }
 
-pub fn measure(plan: &Plan, field: &[Client], server: &Path) -> Outcome<Vec<Sample>> {
-    let settings = settings();
+pub fn measure(plan: &Plan, settings: &[Setting], field: &[Client], server: &Path) -> Outcome<Vec<Sample>> {
     say!("{} runs of {} s", plan.rounds * settings.len() * field.len(), plan.seconds);
     let mut samples = Vec::new();
     for round in 0..plan.rounds {
         say!("round {} of {}", round + 1, plan.rounds);
-        for setting in &settings {
+        for setting in settings {
             // Each round another one begins, so that nobody always follows the same neighbour's heat.
             for turn in 0..field.len() {
                 let client = &field[(round + turn) % field.len()];
@@ -61,6 +63,9 @@ fn sample(plan: &Plan, client: &Client, server: &Path, setting: Setting, round: 
     command.args(["-c", &cores]).arg(&client.program).args(&client.arguments);
     command.arg("--server").arg(client.server.as_deref().unwrap_or(server)).args(["--secs", &plan.seconds.to_string()]);
     command.args(["--payload", &setting.payload.to_string(), "--conc", &setting.callers.to_string()]);
+    if setting.way != Way::Stdio {
+        command.args(["--answers", setting.way.name()]);
+    }
     let line = capture(&mut command)?.stdout;
     let figures: Value = serde_json::from_str(&line)?;
     let figure = |name: &str| figures[name].as_f64().ok_or(format!("{}: no {name} in {line}", client.label));
@@ -71,8 +76,8 @@ fn sample(plan: &Plan, client: &Client, server: &Path, setting: Setting, round: 
 pub fn keep(samples: &[Sample], file: &Path) -> Outcome {
     let mut lines = String::new();
     for Sample { round, setting, label, rate, median } in samples {
-        let Setting { cores, payload, callers } = setting;
-        let line = json!({"round": round, "cores": cores, "payload": payload, "callers": callers,
+        let Setting { way, cores, payload, callers } = setting;
+        let line = json!({"round": round, "over": way.name(), "cores": cores, "payload": payload, "callers": callers,
             "client": label, "rps": rate, "p50_us": median});
         lines.push_str(&format!("{line}\n"));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::instructions::{self, Counts};
 use super::rounds::{Sample, Setting};
-use super::{CALLERS, CORES, Client, LOCAL_ROWS, PAYLOADS, Plan};
+use super::{CALLERS, CORES, Client, LOCAL_ROWS, PAYLOADS, Plan, Way};
 use crate::run::Surroundings;
 
 pub fn page(plan: &Plan, field: &[Client], samples: &[Sample], counts: &[Counts]) -> String {
@@ -49,7 +49,7 @@ fn table(what: &str, rows: &[(&str, &str, &str)], samples: &[Sample], cores: usi
     for (name, label, limit) in rows {
         let _ = write!(table, "| {name} |");
         for callers in CALLERS {
-            let setting = Setting { cores, payload, callers };
+            let setting = Setting { way: Way::Stdio, cores, payload, callers };
             let rate = median(rounds_of(samples, setting, label));
             let relation = median(relations(samples, setting, limit, label));
             let _ = write!(table, " {} ({relation:.2}×) |", grouped(rate.round() as u64));
@@ -90,7 +90,7 @@ fn relations(samples: &[Sample], setting: Setting, limit: &str, label: &str) -> 
     limits.iter().zip(rates).map(|(limit, rate)| limit / rate).collect()
 }
 
-fn instruction_table(counts: &[Counts]) -> String {
+pub fn instruction_table(counts: &[Counts]) -> String {
     if counts.is_empty() {
         return "Left out: there was no valgrind.\n".into();
     }
@@ -112,7 +112,7 @@ fn instruction_table(counts: &[Counts]) -> String {
     table
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
         0 => f64::NAN,
@@ -121,17 +121,17 @@ fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-fn plural(count: usize, noun: &str) -> String {
+pub fn plural(count: usize, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }
 
-fn bytes(payload: usize) -> String {
+pub fn bytes(payload: usize) -> String {
     if payload >= 1024 { format!("{} KiB", payload / 1024) } else { format!("{payload} B") }
 }
 
 /// Digits in groups of three.
-fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn relations_stay_within_a_round() {
-        let setting = Setting { cores: 1, payload: 64, callers: 1 };
+        let setting = Setting { way: Way::Stdio, cores: 1, payload: 64, callers: 1 };
         let sample = |round, label, rate| Sample { round, setting, label, rate, median: 0.0 };
         let samples =
             [sample(0, "limit", 100.0), sample(0, "us", 50.0), sample(1, "us", 100.0), sample(1, "limit", 300.0)];
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_server_in_the_process_is_compared_with_the_same_client_over_stdio() {
-        let setting = Setting { cores: 1, payload: 64, callers: 1 };
+        let setting = Setting { way: Way::Stdio, cores: 1, payload: 64, callers: 1 };
         let sample = |label, rate| Sample { round: 0, setting, label, rate, median: 0.0 };
         let page = in_process(&[sample(LOCAL_ROWS[0].2, 100.0), sample(LOCAL_ROWS[0].1, 1600.0)]);
         let row = page.lines().find(|line| line.contains(LOCAL_ROWS[0].0)).unwrap_or_default();

@@ -21,6 +21,8 @@ use crate::error::{CallError, Gone, GoneCause};
 
 /// How often a server that asks for patience is asked again.
 const MOST_TRIES: u32 = 5;
+/// How long the end of a stream is waited for that has brought its answer.
+const AT_END: Duration = Duration::from_millis(2);
 /// Bytes of a refusal that may be a message.
 const REFUSAL: usize = 64 << 10;
 /// How often a stream that cannot be taken up again is tried for.
@@ -182,17 +184,13 @@ impl Exchange {
         }
     }
 
-    /// Delivers a message. If it is the answer, what ends the stream is read with it where it is there already: whoever
-    /// is woken finds the connection free.
+    /// Delivers a message. If it is the answer, what ends the stream is read before anybody is woken, where it comes at
+    /// once as it should: then the connection is free for what is asked next.
     async fn deliver_at_end(&self, message: &Bytes, channel: Channel, events: &mut Events) -> Result<Heard, Next> {
         let mut wakers = Vec::new();
         let heard = self.engine.deliver_for(self.order.id, message, channel, &mut wakers);
         if matches!(heard, Ok(Heard::Answer)) {
-            tokio::select! {
-                biased;
-                _ = events.next() => {}
-                () = std::future::ready(()) => {}
-            }
+            let _ = tokio::time::timeout(AT_END, events.next()).await;
         }
         wakers.into_iter().for_each(std::task::Waker::wake);
         heard.map_err(|nonsense| self.nonsense(nonsense))
@@ -263,7 +261,16 @@ impl Exchange {
             if error.code == code::UNSUPPORTED_REVISION && self.link.dialect.revision().is_some() {
                 return self.changed();
             }
-            return self.deliver(&body, Channel::Body).map_or_else(|next| next, |_| Next::Done);
+            if self.order.opens
+                && matches!(status.as_u16(), 400 | 404 | 405)
+                && error.code != code::UNSUPPORTED_REVISION
+            {
+                // Perhaps it speaks the older form: then the status says more than the message.
+                let message = Untrusted::new(error.message.as_str());
+                let detail = format!("{} (code {})", message.shortened(200), error.code);
+                return self.fail(CallError::Status { status: status.as_u16(), detail, retry_after: None });
+            }
+            return self.deliver(&body, Channel::Refusal).map_or_else(|next| next, |_| Next::Done);
         }
         let shown = Untrusted::from_bytes(body.trim_ascii()).shortened(EXCERPT).to_string();
         if status.is_server_error() {

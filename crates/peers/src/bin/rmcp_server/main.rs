@@ -1,16 +1,26 @@
-//! A small server on the Rust SDK, over stdio, for the tests: something of everything that a client has
-//! to support, in both eras, with pages and with the tasks of 2026-07-28.
+//! A small server on the Rust SDK, for the tests: something of everything that a client has to support, in
+//! both eras, with pages and with the tasks of 2026-07-28. It is reached over stdio, and with `--http` over
+//! Streamable HTTP.
 //!
 //! The SDK has no tasks of 2025-11-25, and no subscriptions to a task.
 
-#![allow(clippy::unwrap_used, reason = "a test peer gives up on the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a test peer says where it listens, reads its arguments and gives up on the first surprise"
+)]
 #![allow(deprecated, reason = "logging, sampling, roots and subscribing are to be tested for as long as they work")]
 
 mod audience;
 mod catalog;
+mod http;
 mod questions;
 mod tools;
 mod work;
+
+use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
@@ -31,16 +41,19 @@ type Page = Option<PaginatedRequestParams>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
+    if std::env::args().any(|argument| argument == "--http") {
+        return http::serve(Peer::default()).await;
+    }
     let service = Peer::default().serve(transport::stdio()).await.unwrap();
     service.waiting().await.unwrap();
 }
 
-/// The server; each method hands over to the module that knows.
-#[derive(Default)]
+/// The server; each method hands over to the module that knows. Over HTTP there are many, of one mind.
+#[derive(Clone, Default)]
 struct Peer {
-    audience: Audience,
-    work: Work,
-    tasks: TaskManager,
+    audience: Arc<Audience>,
+    work: Arc<Work>,
+    tasks: Arc<TaskManager>,
 }
 
 impl ServerHandler for Peer {

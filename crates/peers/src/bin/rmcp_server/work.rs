@@ -99,7 +99,7 @@ async fn slow(arguments: &JsonObject, context: &Context) -> Result<String, Error
     let pause = Duration::from_millis(arguments.get("wait_ms").and_then(Value::as_u64).unwrap_or(20));
     for step in 1..=steps {
         tokio::select! {
-            () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
+            () = context.ct.cancelled() => return Err(stopped()),
             () = sleep(pause) => {}
         }
         if let Some(token) = context.meta.get_progress_token() {
@@ -109,6 +109,12 @@ async fn slow(arguments: &JsonObject, context: &Context) -> Result<String, Error
         }
     }
     Ok(format!("{steps} steps"))
+}
+
+/// Says, where a test can see it, that a call was withdrawn.
+fn stopped() -> ErrorData {
+    eprintln!("stopped");
+    ErrorData::internal_error("cancelled", None)
 }
 
 async fn touch(peer: &Peer, context: &Context) -> String {

@@ -1,0 +1,65 @@
+//! The limit over HTTP: what a keep-alive client on the same HTTP library reaches when it sends what our
+//! own client sends, reads what comes to its end, and looks for nothing in it.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use memchr::memmem;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Client, Response, redirect};
+use wharf_peers::{HttpServer, Options, Template, block_on, drive};
+
+const REVISION: &str = "2026-07-28";
+
+fn main() {
+    let options = Options::from_args();
+    block_on(options.flavour, measure(options));
+}
+
+async fn measure(options: Options) {
+    let server = HttpServer::start(&options);
+    // As `wharf-net` has it, where that shows.
+    let client = Client::builder().no_proxy().redirect(redirect::Policy::none()).tcp_nodelay(true).build().unwrap();
+    let bare = Arc::new(Bare { client, url: server.url.parse().unwrap(), template: Template::new(&options) });
+    bare.check(&options).await;
+    let report = drive("bare", &options, move || {
+        let bare = Arc::clone(&bare);
+        async move { bare.call().await }
+    })
+    .await;
+    report.connections(server.stop()).print();
+}
+
+struct Bare {
+    client: Client,
+    url: reqwest::Url,
+    template: Template,
+}
+
+impl Bare {
+    async fn call(&self) {
+        let mut response = self.send().await;
+        while response.chunk().await.unwrap().is_some() {}
+    }
+
+    async fn send(&self) -> Response {
+        let mut body = Vec::with_capacity(self.template.length());
+        self.template.append(&mut body);
+        let request = self.client.post(self.url.clone()).body(Bytes::from(body));
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let request = request.header(ACCEPT, "application/json, text/event-stream");
+        let request = request.header("mcp-protocol-version", REVISION);
+        request.header("mcp-method", "tools/call").header("mcp-name", "echo").send().await.unwrap()
+    }
+
+    /// The one answer that is looked at.
+    async fn check(&self, options: &Options) {
+        let response = self.send().await;
+        assert!(response.status().is_success(), "{}", response.status());
+        let body = response.bytes().await.unwrap();
+        let expected = format!(r#""text":"{}""#, options.text());
+        assert!(memmem::find(&body, expected.as_bytes()).is_some(), "the text comes back");
+    }
+}

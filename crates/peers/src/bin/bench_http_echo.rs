@@ -1,0 +1,155 @@
+//! The server that every benchmark client over HTTP talks to, in either era: hyper and nothing else,
+//! on one thread. It answers with JSON, or with a stream of one event.
+//!
+//! It says where it listens when it starts and how many connections it has accepted when it ends,
+//! which is when its standard input does.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a benchmark tool: it prints, reads its arguments and gives up on the first surprise"
+)]
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use wharf_peers::Answers;
+use wharf_peers::echo::{Era, answer};
+
+const USAGE: &str = "usage: bench-http-echo [--answers json|sse] [--era modern|legacy]";
+
+/// What the server is to do.
+#[derive(Clone, Copy)]
+struct Manner {
+    answers: Answers,
+    era: Era,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let manner = manner();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("listening http://{}/mcp", listener.local_addr().unwrap());
+    let opened = Arc::new(AtomicUsize::new(0));
+    tokio::select! {
+        () = accept(listener, manner, Arc::clone(&opened)) => {}
+        () = input_ended() => {}
+    }
+    println!("connections {}", opened.load(Ordering::Relaxed));
+}
+
+fn manner() -> Manner {
+    let mut manner = Manner { answers: Answers::Json, era: Era::Modern };
+    let mut words = std::env::args().skip(1);
+    while let Some(flag) = words.next() {
+        match (flag.as_str(), words.next().as_deref()) {
+            ("--answers", Some("json")) => manner.answers = Answers::Json,
+            ("--answers", Some("sse")) => manner.answers = Answers::Sse,
+            ("--era", Some("modern")) => manner.era = Era::Modern,
+            ("--era", Some("legacy")) => manner.era = Era::Legacy,
+            _ => panic!("{USAGE}"),
+        }
+    }
+    manner
+}
+
+async fn accept(listener: TcpListener, manner: Manner, opened: Arc<AtomicUsize>) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        opened.fetch_add(1, Ordering::Relaxed);
+        stream.set_nodelay(true).unwrap();
+        tokio::spawn(converse(stream, manner));
+    }
+}
+
+async fn input_ended() {
+    let mut input = tokio::io::stdin();
+    let mut rest = [0; 64];
+    while input.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+}
+
+async fn converse(stream: TcpStream, manner: Manner) {
+    let service = service_fn(move |request| async move { Ok::<_, Infallible>(respond(request, manner).await) });
+    // A client that goes away is no news.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+async fn respond(request: Request<Incoming>, manner: Manner) -> Response<Once> {
+    if request.method() != Method::POST {
+        return status(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    let Ok(message) = request.into_body().collect().await else { return status(StatusCode::BAD_REQUEST) };
+    let message = message.to_bytes();
+    let mut body = Vec::with_capacity(message.len() + 256);
+    let media = match manner.answers {
+        Answers::Json => {
+            answer(&message, manner.era, &mut body);
+            "application/json"
+        }
+        Answers::Sse => {
+            answer_event(&message, manner.era, &mut body);
+            "text/event-stream"
+        }
+    };
+    if body.is_empty() {
+        return status(StatusCode::ACCEPTED);
+    }
+    let mut response = Response::new(Once { bytes: body.into(), sized: manner.answers == Answers::Json });
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}
+
+fn answer_event(message: &[u8], era: Era, body: &mut Vec<u8>) {
+    const BEFORE: &[u8] = b"event: message\ndata: ";
+    body.extend_from_slice(BEFORE);
+    answer(message, era, body);
+    if body.len() == BEFORE.len() {
+        body.clear();
+    } else {
+        body.extend_from_slice(b"\n\n");
+    }
+}
+
+fn status(status: StatusCode) -> Response<Once> {
+    let mut response = Response::new(Once { bytes: Bytes::new(), sized: true });
+    *response.status_mut() = status;
+    response
+}
+
+/// A body in one piece. A stream does not say how long it is, as it would not know.
+struct Once {
+    bytes: Bytes,
+    sized: bool,
+}
+
+impl Body for Once {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = std::mem::take(&mut self.bytes);
+        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.sized { SizeHint::with_exact(self.bytes.len() as u64) } else { SizeHint::default() }
+    }
+}

@@ -1,0 +1,44 @@
+//! The Rust SDK's client over Streamable HTTP, measured: one pooled HTTP client, set like the others'.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use reqwest::{Client, redirect};
+use rmcp::ClientServiceExt;
+use rmcp::model::{CallToolRequestParams, JsonObject, ProtocolVersion};
+use rmcp::service::ClientLifecycleMode;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use wharf_peers::{HttpServer, Options, block_on, drive};
+
+fn main() {
+    let options = Options::from_args();
+    block_on(options.flavour, measure(options));
+}
+
+async fn measure(options: Options) {
+    let server = HttpServer::start(&options);
+    let client = Client::builder().no_proxy().redirect(redirect::Policy::none()).tcp_nodelay(true).build().unwrap();
+    let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
+    // By itself it would have no more than sixteen requests under way.
+    config.max_concurrent_requests = options.conc.max(config.max_concurrent_requests);
+    let transport = StreamableHttpClientTransport::with_client(client, config);
+    let lifecycle =
+        ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::V_2026_07_28], legacy_version: None };
+    let service = ().serve_with_lifecycle(transport, lifecycle).await.unwrap();
+    let peer = service.peer().clone();
+    let text: Arc<str> = options.text().into();
+    let report = drive("rmcp", &options, move || {
+        let (peer, text) = (peer.clone(), text.clone());
+        async move {
+            let arguments = JsonObject::from_iter([("text".to_owned(), (*text).into())]);
+            let params = CallToolRequestParams::new("echo").with_arguments(arguments);
+            black_box(peer.call_tool_once(params).await.unwrap());
+        }
+    })
+    .await;
+    service.cancel().await.unwrap();
+    report.connections(server.stop()).print();
+}

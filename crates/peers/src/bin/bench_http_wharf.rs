@@ -1,0 +1,75 @@
+//! Our own client over Streamable HTTP, measured: deadline, progress, `_meta` and the check of `resultType` all on.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark prints, reads its surroundings and gives up on the first surprise"
+)]
+
+use std::hint::black_box;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, Tap, connect_http};
+use wharf_peers::{HttpServer, Options, block_on, drive};
+use wharf_spec::HttpSpec;
+use wharf_wire::Raw;
+
+fn main() {
+    let options = Options::from_args();
+    block_on(options.flavour, async move {
+        if options.print_template { print_template(options).await } else { measure(options).await }
+    });
+}
+
+async fn measure(options: Options) {
+    let server = HttpServer::start(&options);
+    let connection = open(&server, None).await;
+    let arguments = Raw::of(&serde_json::json!({ "text": options.text() })).unwrap();
+    let name = if options.typed { "wharf typed" } else { "wharf" };
+    let (caller, typed) = (connection.clone(), options.typed);
+    let report = drive(name, &options, move || {
+        let (connection, arguments) = (caller.clone(), arguments.clone());
+        async move {
+            let options = CallOptions::default().progress(|_| ());
+            if typed {
+                black_box(connection.call_tool("echo", &arguments, options).await.unwrap());
+            } else {
+                black_box(connection.call_tool_raw("echo", &arguments, options).await.unwrap());
+            }
+        }
+    })
+    .await;
+    connection.close().await;
+    report.connections(server.stop()).print();
+}
+
+async fn open(server: &HttpServer, tap: Option<Arc<dyn Tap>>) -> Connection {
+    let mut options = ConnectOptions::default();
+    options.tap = tap;
+    connect_http(&HttpSpec::new(server.url.parse().unwrap()), options).await.unwrap()
+}
+
+/// Prints the very body a call sends, with `{id}` and `{text}` where those stand.
+async fn print_template(mut options: Options) {
+    #[derive(Default)]
+    struct Last(Mutex<String>);
+    impl Tap for Last {
+        fn message(&self, direction: Direction, _at: SystemTime, message: &[u8]) {
+            if direction == Direction::Sent {
+                *self.0.lock().unwrap() = String::from_utf8(message.to_vec()).unwrap();
+            }
+        }
+    }
+    options.server = std::env::current_exe().unwrap().with_file_name("bench-http-echo");
+    let (tap, server) = (Arc::new(Last::default()), HttpServer::start(&options));
+    let connection = open(&server, Some(tap.clone())).await;
+    let arguments = Raw::of(&serde_json::json!({ "text": "{text}" })).unwrap();
+    connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();
+    let body = tap.0.lock().unwrap().clone();
+    connection.close().await;
+    server.stop();
+    let message: serde_json::Value = serde_json::from_str(&body).unwrap();
+    println!("{}", body.replace(&message["id"].to_string(), "{id}"));
+}

@@ -1,0 +1,52 @@
+//! The server over Streamable HTTP: the SDK's own service, one for both eras, under a plain HTTP server.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::Peer;
+
+type Service = StreamableHttpService<Peer, LocalSessionManager>;
+
+/// Listens on a free port of the loopback interface and says where, until the standard input ends.
+pub async fn serve(peer: Peer) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("listening http://{}/mcp", listener.local_addr().unwrap());
+    let config = StreamableHttpServerConfig::default();
+    let service = Service::new(move || Ok(peer.clone()), Arc::new(LocalSessionManager::default()), config);
+    tokio::select! {
+        () = accept(listener, service) => {}
+        () = input_ended() => {}
+    }
+}
+
+async fn accept(listener: TcpListener, service: Service) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        tokio::spawn(converse(stream, service.clone()));
+    }
+}
+
+/// Answers what comes over one connection, and tells of each request: a test can then see which there were.
+async fn converse(stream: TcpStream, service: Service) {
+    let answer = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        println!("{} {}", request.method(), request.uri().path());
+        let service = service.clone();
+        async move { Ok::<_, Infallible>(service.handle(request).await) }
+    });
+    // A client that goes away in the middle is no news.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+}
+
+async fn input_ended() {
+    let mut input = tokio::io::stdin();
+    let mut rest = [0; 64];
+    while input.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+}

@@ -1,0 +1,40 @@
+//! The echo server over HTTP, as a child of the client that is measured: it then runs on the same cores.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::Options;
+
+/// The server while it runs.
+pub struct HttpServer {
+    pub url: String,
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl HttpServer {
+    /// Starts it and waits until it says where it is.
+    pub fn start(options: &Options) -> Self {
+        let mut child = Command::new(&options.server)
+            .args(["--answers", options.answers.name()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let url = line.trim_end().strip_prefix("listening ").expect("the server says where it is").to_owned();
+        Self { url, child, output }
+    }
+
+    /// Ends it; gives how many connections it saw opened.
+    pub fn stop(mut self) -> usize {
+        drop(self.child.stdin.take());
+        let mut farewell = String::new();
+        self.output.read_to_string(&mut farewell).unwrap();
+        self.child.wait().unwrap();
+        let opened = farewell.trim_end().strip_prefix("connections ").and_then(|count| count.parse().ok());
+        opened.expect("the server says how many connections there were")
+    }
+}

@@ -1,0 +1,99 @@
+//! `cargo xtask bench http`: calls per second over HTTP, of our client, of other people's and of a bare
+//! client on the same HTTP library, which is the limit; and how many connections each of them opens.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{Client, Plan, Way, http_tables, instructions, part, prepare, rounds, template};
+use crate::run::{Outcome, capture, say, target};
+
+/// How the server answers.
+pub const WAYS: [Way; 2] = [Way::Json, Way::Sse];
+
+/// Calls of one caller, one after the other, in which connections are counted.
+pub const SEQUENCE: usize = 100;
+
+/// How many connections our own client may open for them.
+const FEW: u64 = 2;
+
+pub const BARE: [&str; 2] = ["bare client, one thread", "bare client, two workers"];
+const OURS: [&str; 2] = ["Wharf, one thread", "Wharf, two workers"];
+const RMCP: [&str; 2] = ["rmcp 3.8, one thread", "rmcp 3.8, two workers"];
+
+pub fn http(words: &[&str]) -> Outcome {
+    let plan = Plan::parse("http", words)?;
+    let (binaries, home) = prepare()?;
+    let (field, server) = (field(&binaries, &home)?, binaries.join("bench-http-echo"));
+    let connections = connections(&field, &server)?;
+    let samples = rounds::measure(&plan, &rounds::settings(&WAYS), &field, &server)?;
+    rounds::keep(&samples, &target().join("bench/http.jsonl"))?;
+    let counts = instructions::count(&field, &server);
+    part::put(&http_tables::page(&plan, &field, &samples, &connections, &counts))?;
+    check(&connections)
+}
+
+/// Everybody who takes part; each limit comes before those that are compared with it.
+fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
+    let [bare, ours, rmcp] = ["bare", "wharf", "rmcp"].map(|name| binaries.join(format!("bench-http-{name}")));
+    let template = template(&ours, "template-http.json")?;
+    let mut field = Vec::new();
+    for (nth, flavour) in ["current", "multi"].into_iter().enumerate() {
+        let rt = || ["--rt".into(), flavour.into()];
+        let mut limit = Client::new(BARE[nth], bare.clone(), rt());
+        limit.arguments.extend(["--template".into(), template.clone().into()]);
+        let three = [limit, Client::new(OURS[nth], ours.clone(), rt()), Client::new(RMCP[nth], rmcp.clone(), rt())];
+        field.extend(three.map(|client| if nth == 0 { client.counted() } else { client }));
+    }
+    field.push(Client::new("TypeScript SDK 2.4", "node".into(), [home.join("clients/ts2.mjs").into()]));
+    field.push(Client::new("Python SDK 2.3", home.join("py2/bin/python"), [home.join("clients/py2.py").into()]));
+    Ok(field)
+}
+
+/// Who opened how many connections, by [`WAYS`].
+pub struct Connections {
+    pub label: &'static str,
+    pub opened: [u64; WAYS.len()],
+}
+
+fn connections(field: &[Client], server: &Path) -> Outcome<Vec<Connections>> {
+    let mut all = Vec::new();
+    for client in field {
+        let mut opened = [0; WAYS.len()];
+        for (way, opened) in WAYS.into_iter().zip(&mut opened) {
+            *opened = count(client, server, way)?;
+        }
+        let [json, sse] = opened;
+        say!("{}: {json} connections for {SEQUENCE} calls answered with JSON, {sse} with streams", client.label);
+        all.push(Connections { label: client.label, opened });
+    }
+    Ok(all)
+}
+
+fn count(client: &Client, server: &Path, way: Way) -> Outcome<u64> {
+    let mut command = Command::new(&client.program);
+    command.args(&client.arguments).arg("--server").arg(server).args(["--answers", way.name()]);
+    let line = capture(command.args(["--calls", &SEQUENCE.to_string()]))?.stdout;
+    let figures: Value = serde_json::from_str(&line)?;
+    figures["connections"].as_u64().ok_or_else(|| format!("{}: no connections in {line}", client.label).into())
+}
+
+fn check(connections: &[Connections]) -> Outcome {
+    let ours = connections.iter().filter(|client| OURS.contains(&client.label));
+    let most = ours.flat_map(|client| client.opened).max().unwrap_or_default();
+    if most > FEW { Err(format!("Wharf opened {most} connections for {SEQUENCE} calls").into()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_connections_than_a_few_are_a_failure_of_our_own_client_only() {
+        let connections = |label, opened| [Connections { label, opened }];
+        assert!(check(&connections(OURS[0], [1, 2])).is_ok());
+        assert!(check(&connections(OURS[1], [1, 3])).is_err());
+        assert!(check(&connections(RMCP[0], [100, 100])).is_ok());
+    }
+}

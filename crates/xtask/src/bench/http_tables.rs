@@ -1,0 +1,135 @@
+//! The report over HTTP: medians over the rounds, set in tables.
+
+use std::fmt::Write;
+
+use super::http::{BARE, Connections, SEQUENCE, WAYS};
+use super::instructions::Counts;
+use super::rounds::{Sample, Setting};
+use super::tables::{bytes, grouped, instruction_table, median, plural};
+use super::{CALLERS, CORES, Client, PAYLOADS, Plan, Way};
+use crate::run::Surroundings;
+
+pub fn page(
+    plan: &Plan,
+    field: &[Client],
+    samples: &[Sample],
+    connections: &[Connections],
+    counts: &[Counts],
+) -> String {
+    let mut page = introduction(plan, &Surroundings::look());
+    let labels: Vec<&str> = field.iter().map(|client| client.label).collect();
+    for way in WAYS {
+        for cores in CORES {
+            for payload in PAYLOADS {
+                let _ = writeln!(page, "\n## {}, {}, {}\n", answered(way), plural(cores, "core"), bytes(payload));
+                page.push_str(&table(&labels, samples, |callers| Setting { way, cores, payload, callers }));
+            }
+        }
+    }
+    page.push_str(&connection_table(connections));
+    page.push_str("\n## Instructions over HTTP\n\nAnswered with JSON. ");
+    page.push_str(&instruction_table(counts));
+    page
+}
+
+fn introduction(plan: &Plan, here: &Surroundings) -> String {
+    format!(
+        "# Benchmarks: calling a tool over HTTP\n\n\
+         Callers that each have one call in flight, against the same echo server over HTTP/1.1 on the loopback \
+         interface; client and server share the cores named. Each cell is calls per second, the median time of a \
+         call, and in brackets that time relative to the limit: a bare client on the same HTTP library, on as many \
+         threads, that sends the same requests and reads the answers to their ends without looking. The figures are \
+         medians over {} rounds of {} s in which the clients take turns; the relation is taken within each round, \
+         and is a median too.\n\n\
+         Measured on {}, Linux {}, {} cores, {}, with `{}`.\n",
+        plan.rounds, plan.seconds, here.date, here.kernel, here.cores, here.processor, plan.command,
+    )
+}
+
+fn answered(way: Way) -> &'static str {
+    match way {
+        Way::Stdio => "Over stdio",
+        Way::Json => "Answers in JSON",
+        Way::Sse => "Answers in streams",
+    }
+}
+
+/// One row for each client.
+fn table(labels: &[&str], samples: &[Sample], setting: impl Fn(usize) -> Setting) -> String {
+    let mut table = String::from("| client |");
+    for callers in CALLERS {
+        let _ = write!(table, " {} |", plural(callers, "caller"));
+    }
+    let _ = writeln!(table, "\n| --- |{}", " ---: |".repeat(CALLERS.len()));
+    for label in labels {
+        let _ = write!(table, "| {label} |");
+        for callers in CALLERS {
+            let _ = write!(table, " {} |", cell(samples, setting(callers), label));
+        }
+        table.push('\n');
+    }
+    table
+}
+
+fn cell(samples: &[Sample], setting: Setting, label: &str) -> String {
+    let (rates, times) = (figures(samples, setting, label, |sample| sample.rate), times(samples, setting, label));
+    let limits = self::times(samples, setting, limit_of(label));
+    let relation = median(times.iter().zip(limits).map(|(time, limit)| time / limit).collect());
+    let (rate, time) = (median(rates).round() as u64, median(times));
+    format!("{}, {time:.0} µs ({relation:.2}×)", grouped(rate))
+}
+
+/// Those with two workers are compared with a limit that has them too.
+fn limit_of(label: &str) -> &'static str {
+    BARE[usize::from(label.ends_with("two workers"))]
+}
+
+fn times(samples: &[Sample], setting: Setting, label: &str) -> Vec<f64> {
+    figures(samples, setting, label, |sample| sample.median)
+}
+
+/// A figure of the client in each round, in the rounds' order.
+fn figures(samples: &[Sample], setting: Setting, label: &str, figure: impl Fn(&Sample) -> f64) -> Vec<f64> {
+    let of_client = samples.iter().filter(|sample| sample.setting == setting && sample.label == label);
+    of_client.map(figure).collect()
+}
+
+fn connection_table(connections: &[Connections]) -> String {
+    let mut table = format!(
+        "\n## Connections\n\n\
+         Connections that one caller opens for {SEQUENCE} calls, one after the other, and for what comes before \
+         them.\n\n\
+         | client | JSON | streams |\n| --- | ---: | ---: |\n"
+    );
+    for Connections { label, opened: [json, sse] } in connections {
+        let _ = writeln!(table, "| {label} | {json} | {sse} |");
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_compares_the_times_within_a_round() {
+        let setting = Setting { way: Way::Sse, cores: 1, payload: 64, callers: 1 };
+        let other = Setting { way: Way::Json, ..setting };
+        let sample = |round, setting, label, median| Sample { round, setting, label, rate: 1e6 / median, median };
+        let samples = [
+            sample(0, setting, BARE[0], 100.0),
+            sample(0, setting, "Wharf, one thread", 120.0),
+            sample(0, setting, BARE[1], 50.0),
+            sample(0, other, BARE[0], 1.0),
+        ];
+        assert_eq!(cell(&samples, setting, "Wharf, one thread"), "8 333, 120 µs (1.20×)");
+        assert_eq!(cell(&samples, setting, BARE[1]), "20 000, 50 µs (1.00×)");
+    }
+
+    #[test]
+    fn each_is_held_against_a_limit_with_as_many_threads() {
+        for (label, limit) in [("rmcp 3.8, two workers", BARE[1]), ("Python SDK 2.3", BARE[0]), (BARE[1], BARE[1])] {
+            assert_eq!(limit_of(label), limit);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The page of benchmarks, which has a part for each chore that writes one.
+
+use std::fs;
+
+use crate::run::{Outcome, root, say};
+
+/// Writes a part, which begins with its title, in the place of the one it had before; and prints it.
+pub fn put(part: &str) -> Outcome {
+    let file = root().join("docs/benchmarks.md");
+    let page = fs::read_to_string(&file).unwrap_or_default();
+    fs::write(file, with(&page, part))?;
+    print!("{part}");
+    say!("wrote docs/benchmarks.md");
+    Ok(())
+}
+
+fn with(page: &str, part: &str) -> String {
+    let mut parts = parts(page);
+    let title = |part: &str| part.lines().next().map(str::to_owned);
+    match parts.iter().position(|old| title(old) == title(part)) {
+        Some(place) => parts[place] = part,
+        None => parts.push(part),
+    }
+    let trimmed: Vec<&str> = parts.into_iter().map(str::trim_end).collect();
+    trimmed.join("\n\n") + "\n"
+}
+
+/// The page cut before each title.
+fn parts(page: &str) -> Vec<&str> {
+    let titles = page.match_indices("\n# ").map(|(at, _)| at + 1);
+    let cuts: Vec<usize> = std::iter::once(0).chain(titles).chain([page.len()]).collect();
+    let parts = cuts.windows(2).map(|ends| &page[ends[0]..ends[1]]);
+    parts.filter(|part| !part.trim().is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_takes_the_place_of_the_one_before_it() {
+        for (page, part, expected) in [
+            ("", "# a\n\nnew\n", "# a\n\nnew\n"),
+            ("# a\n\nold\n\n# b\n\n## a\n", "# a\n\nnew\n", "# a\n\nnew\n\n# b\n\n## a\n"),
+            ("# a\n\nold\n\n# b\nold\n", "# b\n\nnew\n", "# a\n\nold\n\n# b\n\nnew\n"),
+            ("# a\n\nold\n", "# b\n\nnew\n", "# a\n\nold\n\n# b\n\nnew\n"),
+        ] {
+            assert_eq!(with(page, part), expected, "{page:?}");
+        }
+    }
+}
