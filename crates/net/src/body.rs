@@ -30,7 +30,7 @@ impl Body {
     ///
     /// Dropped while it waits, nothing is lost.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
-        self.answer.chunk().await.map_err(|error| BodyError::Broken(crate::error::innermost(&error)))
+        self.answer.chunk().await.map_err(|error| BodyError::Broken(crate::error::reason(&error)))
     }
 
     /// Everything there is, up to a limit. A body that comes in one piece is not copied.

@@ -60,6 +60,9 @@ pub enum SendError {
     /// No secure connection could be agreed on.
     #[error("no secure connection: {0}")]
     Encryption(String),
+    /// It is no request that can be made.
+    #[error("the request cannot be made: {0}")]
+    Unsendable(String),
     /// It was to be sent elsewhere, which is not done.
     #[error("sent on elsewhere ({status}{}), which is not followed", To(.to))]
     Redirected {
@@ -90,10 +93,11 @@ impl std::fmt::Display for To<'_> {
 impl SendError {
     /// Whether it is certain that nothing reached the server.
     pub fn never_left(&self) -> bool {
-        matches!(
-            self,
-            Self::Unresolved { .. } | Self::Blocked(_) | Self::Refused(_) | Self::Slow(_) | Self::Encryption(_)
-        )
+        match self {
+            Self::Unresolved { .. } | Self::Blocked(_) | Self::Refused(_) | Self::Slow(_) => true,
+            Self::Encryption(_) | Self::Unsendable(_) => true,
+            Self::Redirected { .. } | Self::RedirectLoop | Self::Broken(_) => false,
+        }
     }
 
     /// Whether the same request may fare better later: nobody was there, or nobody in time.
@@ -101,21 +105,58 @@ impl SendError {
         matches!(self, Self::Unresolved { .. } | Self::Refused(_) | Self::Slow(_) | Self::Broken(_))
     }
 
-    pub(crate) fn of(error: &reqwest::Error, connect_timeout: Duration) -> Self {
-        for cause in causes(error) {
-            if let Some(unreachable) = cause.downcast_ref::<Unreachable>() {
-                return unreachable.clone().into();
-            }
-            if let Some(encryption) = cause.downcast_ref::<rustls::Error>() {
-                return Self::Encryption(encryption.to_string());
-            }
+    /// The same trouble with a request that somebody has seen before.
+    pub(crate) fn once_seen(self) -> Self {
+        if self.never_left() { Self::Broken(self.to_string()) } else { self }
+    }
+
+    pub(crate) fn of(error: &reqwest::Error, way: &Way) -> Self {
+        if let Some(unreachable) = causes(error).find_map(|cause| cause.downcast_ref::<Unreachable>()) {
+            return unreachable.clone().into();
+        }
+        let encryption = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
+        if let Some(encryption) = encryption.filter(|encryption| error.is_connect() || turns_away(encryption)) {
+            return Self::Encryption(shown(&encryption.to_string()));
         }
         match (error.is_connect(), error.is_timeout()) {
-            (true, true) => Self::Slow(connect_timeout),
-            (true, false) => Self::Refused(innermost(error)),
-            (false, _) => Self::Broken(innermost(error)),
+            (true, true) => Self::Slow(way.connect_timeout),
+            (false, _) if is_unstarted(error) => Self::Refused("it was closed before the request was made".to_owned()),
+            (true, false) if way.proxied => Self::Refused(format!("by way of the proxy: {}", reason(error))),
+            (true, false) => Self::Refused(reason(error)),
+            (false, _) if error.is_builder() => Self::Unsendable(reason(error)),
+            (false, _) => Self::Broken(reason(error)),
         }
     }
+}
+
+/// Whether a connection was gone before it took the request, which the HTTP library says in these words and no others. It
+/// asks again by itself where the connection had been used before.
+fn is_unstarted(error: &reqwest::Error) -> bool {
+    causes(error).any(|cause| matches!(cause.to_string().as_str(), "operation was canceled" | "channel closed"))
+}
+
+/// What is known of the way a request took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    pub connect_timeout: Duration,
+    pub proxied: bool,
+}
+
+/// Whether an alert says that the server did not take our certificate, or misses one (RFC 8446, 6.2). In TLS 1.3 it comes
+/// after the request has left, and still means that nothing of it was read.
+fn turns_away(error: &rustls::Error) -> bool {
+    use rustls::AlertDescription as Alert;
+    let rustls::Error::AlertReceived(alert) = error else { return false };
+    let about_a_certificate = [
+        Alert::CertificateRequired,
+        Alert::BadCertificate,
+        Alert::UnsupportedCertificate,
+        Alert::CertificateRevoked,
+        Alert::CertificateExpired,
+        Alert::CertificateUnknown,
+        Alert::UnknownCA,
+    ];
+    about_a_certificate.contains(alert)
 }
 
 /// What the resolver finds wrong, as it travels through the HTTP library.
@@ -136,11 +177,17 @@ impl From<Unreachable> for SendError {
     }
 }
 
-/// What lies at the bottom of an error: the library above it only says that it passes it on.
-pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
-    let deepest = causes(error).last();
-    let text = deepest.map_or_else(|| error.to_string(), ToString::to_string);
-    Untrusted::new(text).shortened(200).to_string()
+/// What an error comes from, without the libraries' own words for passing it on, and nothing twice.
+pub(crate) fn reason(error: &reqwest::Error) -> String {
+    let mut told: Vec<String> = causes(error).skip(1).map(ToString::to_string).collect();
+    told.retain(|text| !text.starts_with("client error ("));
+    told.dedup();
+    shown(&if told.is_empty() { error.to_string() } else { told.join(": ") })
+}
+
+/// A text that may hold something a server said.
+fn shown(text: &str) -> String {
+    Untrusted::new(text).shortened(300).to_string()
 }
 
 /// An error and what it comes from. An `io::Error` hides its own content from `source`, so it is looked into.

@@ -1,15 +1,16 @@
 //! One pool of connections, and what may be sent through it.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use url::Url;
-use wharf_spec::Secret;
+use wharf_spec::{Secret, shown_url};
 
 use crate::body::Body;
-use crate::error::{OpenError, SendError};
+use crate::error::{OpenError, SendError, Way};
 use crate::reach::{Reach, literal};
 use crate::resolve::Resolver;
 
@@ -21,6 +22,8 @@ const POOL_IDLE: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Headers of one answer.
 const MOST_HEADERS: usize = 128;
+/// Bytes of them all.
+const MOST_HEADER_BYTES: u32 = 64 << 10;
 
 /// How the way out is made.
 #[derive(Debug, Clone)]
@@ -55,7 +58,7 @@ impl Default for NetOptions {
 pub struct Net {
     client: reqwest::Client,
     reach: Reach,
-    connect_timeout: Duration,
+    way: Way,
 }
 
 /// One request.
@@ -97,6 +100,7 @@ pub struct Response {
 impl Net {
     /// Reads the certificates and makes the pool. Dials nobody.
     pub async fn open(options: &NetOptions) -> Result<Self, OpenError> {
+        let way = Way { connect_timeout: options.connect_timeout, proxied: options.proxy.is_some() };
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
@@ -108,12 +112,13 @@ impl Net {
             .tcp_keepalive_interval(KEEP_ALIVE)
             .tcp_keepalive_retries(2)
             .http1_max_headers(MOST_HEADERS)
-            .http2_max_header_list_size(64 << 10)
+            .http2_max_header_list_size(MOST_HEADER_BYTES)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(KEEP_ALIVE)
-            .dns_resolver(Resolver::new(options.reach));
+            // With a proxy its own name is all that is resolved, and whoever owns this program gave it.
+            .dns_resolver(Resolver::new(if way.proxied { Reach::Anywhere } else { options.reach }));
         if let Some(proxy) = &options.proxy {
-            builder = builder.proxy(reqwest::Proxy::all(proxy.reveal()).map_err(|_| OpenError::Proxy)?);
+            builder = builder.proxy(proxy_at(proxy)?);
         }
         for file in &options.extra_ca {
             let found = reqwest::Certificate::from_pem_bundle(&read(file).await?);
@@ -124,8 +129,8 @@ impl Net {
             let identity = reqwest::Identity::from_pem(&read(file).await?);
             builder = builder.identity(identity.map_err(|_| OpenError::NoIdentity(file.clone()))?);
         }
-        let client = builder.build().map_err(|error| OpenError::Encryption(crate::error::innermost(&error)))?;
-        Ok(Self { client, reach: options.reach, connect_timeout: options.connect_timeout })
+        let client = builder.build().map_err(|error| OpenError::Encryption(crate::error::reason(&error)))?;
+        Ok(Self { client, reach: options.reach, way })
     }
 
     /// Sends a request and gives its answer as soon as the headers are there.
@@ -133,8 +138,10 @@ impl Net {
     /// Dropped while it waits, the request may or may not have left.
     pub async fn send(&self, request: Request) -> Result<Response, SendError> {
         let mut url = request.url.clone();
-        for _ in 0..=MOST_REDIRECTS {
-            let answer = self.send_once(&request, url.clone()).await?;
+        for redirects in 0..=MOST_REDIRECTS {
+            let answer = self.send_once(&request, url.clone()).await;
+            // Whoever sent it on has seen it.
+            let answer = answer.map_err(|error| if redirects > 0 { error.once_seen() } else { error })?;
             let sent_on = request.redirects == Redirects::SameOrigin && keeps_the_request(answer.status());
             if !sent_on {
                 return response(answer, url);
@@ -145,19 +152,45 @@ impl Net {
     }
 
     async fn send_once(&self, request: &Request, url: Url) -> Result<reqwest::Response, SendError> {
-        // A name is checked where it is resolved; an address needs no resolving.
-        if let Some(address) = url.host_str().and_then(literal)
-            && !self.reach.allows(address)
-        {
-            return Err(SendError::Blocked(address));
-        }
+        self.check(&url).await?;
         let mut outgoing = reqwest::Request::new(request.method.clone(), url);
         outgoing.headers_mut().clone_from(&request.headers);
         if !request.body.is_empty() {
             *outgoing.body_mut() = Some(request.body.clone().into());
         }
-        self.client.execute(outgoing).await.map_err(|error| SendError::of(&error, self.connect_timeout))
+        self.client.execute(outgoing).await.map_err(|error| SendError::of(&error, &self.way))
     }
+
+    /// Refuses what may not be dialled. A name is checked where it is resolved, which is here if a proxy does the rest: one
+    /// that only the proxy knows is its own to judge.
+    async fn check(&self, url: &Url) -> Result<(), SendError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(SendError::Unsendable(format!("`{}` is neither http nor https", url.scheme())));
+        }
+        let host = url.host_str().unwrap_or_default();
+        let refused = match literal(host) {
+            Some(address) => Some(address).filter(|address| !self.reach.allows(*address)),
+            None if self.way.proxied && self.reach != Reach::Anywhere => self.refused_of(host).await,
+            None => None,
+        };
+        refused.map_or(Ok(()), |address| Err(SendError::Blocked(address)))
+    }
+
+    /// An address of this name that may not be dialled, if it is known to have one.
+    async fn refused_of(&self, host: &str) -> Option<IpAddr> {
+        let found = tokio::time::timeout(self.way.connect_timeout, tokio::net::lookup_host((host, 0))).await;
+        let mut addresses = found.ok()?.ok()?.map(|address| address.ip());
+        addresses.find(|address| !self.reach.allows(*address))
+    }
+}
+
+fn proxy_at(url: &Secret) -> Result<reqwest::Proxy, OpenError> {
+    let scheme = url.reveal().split_once("://").map_or("http", |(scheme, _)| scheme);
+    // One of another scheme would be taken here and fail at the first request.
+    if !["http", "https"].iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
+        return Err(OpenError::Proxy);
+    }
+    reqwest::Proxy::all(url.reveal()).map_err(|_| OpenError::Proxy)
 }
 
 async fn read(file: &PathBuf) -> Result<Vec<u8>, OpenError> {
@@ -170,27 +203,37 @@ fn keeps_the_request(status: StatusCode) -> bool {
 
 fn response(answer: reqwest::Response, url: Url) -> Result<Response, SendError> {
     let status = answer.status();
+    if let Some(problem) = problem_of(answer.headers()) {
+        return Err(SendError::Broken(problem.to_owned()));
+    }
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
-        return Err(SendError::Redirected { status, to: place(&answer).map(|text| text.chars().take(200).collect()) });
+        return Err(SendError::Redirected { status, to: place(&answer, &url).as_ref().map(shown_url) });
     }
     let headers = answer.headers().clone();
     Ok(Response { status, headers, url, body: Body::new(answer) })
 }
 
-fn place(answer: &reqwest::Response) -> Option<String> {
+/// What is wrong with a head that the HTTP library takes all the same.
+fn problem_of(headers: &HeaderMap) -> Option<&'static str> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    // Whoever reads the one and whoever reads the other see different answers (RFC 9112, 6.3).
+    if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
+        return Some("the answer has two lengths");
+    }
+    (bytes > MOST_HEADER_BYTES as usize).then_some("the headers of the answer are too large")
+}
+
+/// Where an answer sends the request on to.
+fn place(answer: &reqwest::Response, from: &Url) -> Option<Url> {
     let location = answer.headers().get(header::LOCATION)?;
-    Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
+    from.join(&String::from_utf8_lossy(location.as_bytes())).ok()
 }
 
 /// Where an answer sends the request on to, if that is the same origin.
 fn next_place(answer: &reqwest::Response, from: &Url) -> Result<Url, SendError> {
-    let location = place(answer);
-    let next = location.as_deref().and_then(|location| from.join(location).ok());
-    match next {
-        Some(next) if next.origin() == from.origin() => Ok(next),
-        _ => Err(SendError::Redirected {
-            status: answer.status(),
-            to: location.map(|text| text.chars().take(200).collect()),
-        }),
-    }
+    let next = place(answer, from);
+    // Shown without its query, which may hold what is nobody's business.
+    let to = next.as_ref().map(shown_url);
+    let next = next.filter(|next| next.origin() == from.origin());
+    next.ok_or(SendError::Redirected { status: answer.status(), to })
 }

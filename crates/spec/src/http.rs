@@ -77,12 +77,12 @@ impl fmt::Debug for HttpSpec {
     }
 }
 
-/// A URL as it may be shown: without the password, and without what its query says.
+/// A URL as it may be shown: without who logs in, and without what its query says.
 pub fn shown_url(url: &Url) -> String {
     let mut shown = url.clone();
-    if url.password().is_some() {
-        // Fails only where there can be no password.
-        let _ = shown.set_password(Some("***"));
+    if url.password().is_some() || !url.username().is_empty() {
+        // Fails only where there can be none. Tokens stand in either place.
+        let _ = shown.set_password(None).and_then(|()| shown.set_username("***"));
     }
     if let Some(query) = url.query() {
         let masked = |pair: &str| pair.split_once('=').map_or("***".to_owned(), |(name, _)| format!("{name}=***"));
@@ -101,7 +101,8 @@ mod tests {
     fn a_url_is_shown_without_its_secrets() {
         for (url, expected) in [
             ("https://example.org/mcp", "https://example.org/mcp"),
-            ("https://me:hush@example.org/mcp", "https://me:***@example.org/mcp"),
+            ("https://me:hush@example.org/mcp", "https://***@example.org/mcp"),
+            ("https://hush@example.org/mcp", "https://***@example.org/mcp"),
             ("https://example.org/mcp?key=hush&b=2#x", "https://example.org/mcp?key=***&b=***"),
             ("https://example.org/mcp?hush", "https://example.org/mcp?***"),
         ] {

@@ -1,0 +1,87 @@
+//! Names and ports that lead nowhere: H01, H02 and H41.
+
+use std::time::Instant;
+
+use url::Url;
+use wharf_net::SendError;
+use wharf_testkit::below::{
+    FullBacklog, NO_SUCH_NAME, Refused, Times, UNREACHABLE_URLS, black_hole, reset_after_accept, serve_plain,
+};
+
+use crate::{BRIEF, SOON, call, exchange, open, open_hurried, plain};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h01_a_name_that_means_nothing_is_named() {
+    let error = exchange(&open().await, &format!("http://{NO_SUCH_NAME}/mcp")).await.unsent();
+    let SendError::Unresolved { host, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(host, NO_SUCH_NAME);
+    assert!(error.never_left() && error.may_pass(), "{error:?}");
+    assert!(error.to_string().starts_with(&format!("the name `{NO_SUCH_NAME}` cannot be resolved: ")), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h01_a_family_of_addresses_that_leads_nowhere_is_passed_over() {
+    // The server has no IPv6, which `localhost` often means as well, and first.
+    let server = serve_plain().unwrap();
+    let url = format!("http://localhost:{}/mcp", server.address().port());
+    assert!(exchange(&open().await, &url).await.is_healthy("hello"));
+    assert_eq!((server.requests(), server.connections()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h02_a_refusal_is_told_at_once_and_as_one() {
+    let nobody = Refused::bind().unwrap();
+    let since = Instant::now();
+    let error = exchange(&open().await, &plain(nobody.address())).await.unsent();
+    assert!(since.elapsed() < SOON / 2, "{:?}", since.elapsed());
+    assert!(matches!(error, SendError::Refused(_)), "{error:?}");
+    assert!(error.never_left() && error.may_pass(), "{error:?}");
+    assert!(error.to_string().contains("refused"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h02_whoever_never_accepts_is_waited_for_just_so_long() {
+    let full = FullBacklog::bind().unwrap();
+    let since = Instant::now();
+    let error = exchange(&open_hurried().await, &plain(full.address())).await.unsent();
+    assert_eq!(error, SendError::Slow(BRIEF));
+    assert!((BRIEF..SOON / 2).contains(&since.elapsed()), "{:?}", since.elapsed());
+    assert!(error.never_left() && error.may_pass(), "{error:?}");
+    assert_eq!(error.to_string(), "no connection within 300 ms");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h02_a_reset_is_not_tried_again_by_itself() {
+    let server = reset_after_accept(Times::First(1)).unwrap();
+    let net = open().await;
+    let error = exchange(&net, &plain(server.address())).await.unsent();
+    // Noticed while dialling, it proves that nothing left. Noticed later it proves nothing.
+    assert!(matches!(error, SendError::Refused(_) | SendError::Broken(_)) && error.may_pass(), "{error:?}");
+    assert_eq!((server.connections(), server.requests()), (1, 0), "it was tried again");
+    assert!(exchange(&net, &plain(server.address())).await.is_healthy("hello"));
+    assert_eq!(server.requests(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h02_whoever_accepts_and_says_nothing_is_left_when_the_caller_leaves() {
+    let server = black_hole(Times::First(1)).unwrap();
+    let net = open_hurried().await;
+    let waiting = tokio::time::timeout(2 * BRIEF, net.send(call(&plain(server.address()), "hello"))).await;
+    assert!(waiting.is_err(), "nobody answers");
+    assert!(exchange(&net, &plain(server.address())).await.is_healthy("hello"));
+    // Were the first connection still held, dropping the server would still end; the second shows that none is shared.
+    assert_eq!((server.connections(), server.requests()), (2, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h41_what_is_no_address_is_an_error_before_anything_leaves() {
+    let net = open().await;
+    for text in UNREACHABLE_URLS {
+        // A zone makes it no URL at all; a path to a socket makes it one that cannot be dialled.
+        let Ok(url) = Url::parse(text) else { continue };
+        let error = exchange(&net, url.as_str()).await.unsent();
+        assert!(error.never_left() && !error.may_pass(), "{text}: {error:?}");
+        assert!(error.to_string().contains("http+unix"), "{error}");
+    }
+    assert_eq!(UNREACHABLE_URLS.iter().filter(|text| Url::parse(text).is_ok()).count(), 1);
+}

@@ -1,0 +1,26 @@
+//! Heads that no client should accept: H29.
+
+use wharf_net::SendError;
+use wharf_testkit::below::{HeadFault, Times, serve_heads};
+
+use crate::memory::bounded;
+use crate::{exchange, open, plain};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h29_a_head_that_is_none_is_an_error_that_proves_nothing() {
+    for fault in [
+        HeadFault::LongHeader,
+        HeadFault::ManyHeaders,
+        HeadFault::Endless,
+        HeadFault::TwoLengths,
+        HeadFault::LengthAndChunks,
+        HeadFault::Garbage,
+    ] {
+        let server = serve_heads(fault, Times::First(1)).unwrap();
+        let net = open().await;
+        let error = bounded(exchange(&net, &plain(server.address()))).await.unsent();
+        assert!(matches!(error, SendError::Broken(_)) && !error.never_left(), "{fault:?}: {error:?}");
+        assert_eq!((server.requests(), server.connections()), (1, 1), "{fault:?} was asked for again");
+        assert!(exchange(&net, &plain(server.address())).await.is_healthy("hello"), "{fault:?} stuck");
+    }
+}

@@ -1,0 +1,131 @@
+//! Answers that send a request on: H24 and T43.
+
+use std::io::Write;
+use std::net::TcpListener;
+
+use wharf_net::{Redirects, SendError, StatusCode};
+use wharf_testkit::below::{Endpoint, TestCa, serve_plain};
+
+use crate::encryption::trusting;
+use crate::served::{answer, answering, read_request, saying_securely};
+use crate::{Outcome, call, exchange, exchange_request, open, plain, secure};
+
+/// A server that sends everything on with this status and `Location`, until it is asked for `/end`.
+fn sending_on(status: u16, location: &str) -> Endpoint {
+    let location = location.to_owned();
+    answering(move |request| match request.path() {
+        "/end" => answer(&format!("Content-Length: {}\r\n", request.body.len()), &request.body),
+        _ => elsewhere(status, &location),
+    })
+}
+
+fn elsewhere(status: u16, location: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status} Elsewhere\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into_bytes()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h24_only_what_keeps_the_request_is_followed_and_keeps_it() {
+    for (status, followed) in [(301, false), (302, false), (303, false), (307, true), (308, true)] {
+        let server = sending_on(status, "/end");
+        let request = call(&plain(server.address()), "hello");
+        let sent = request.body.clone();
+        let outcome = exchange_request(&open().await, request).await;
+        if followed {
+            assert_eq!(outcome, Outcome::Answered(StatusCode::OK, sent), "{status}");
+        } else {
+            let expected =
+                SendError::Redirected { status: StatusCode::from_u16(status).unwrap(), to: Some("/end".into()) };
+            assert_eq!(outcome, Outcome::Unsent(expected), "{status}");
+        }
+        assert_eq!(server.requests(), if followed { 2 } else { 1 }, "{status}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h24_nothing_is_followed_where_nothing_may_be() {
+    let server = sending_on(307, "/end");
+    let mut request = call(&plain(server.address()), "hello");
+    request.redirects = Redirects::Refused;
+    let error = exchange_request(&open().await, request).await.unsent();
+    assert!(matches!(error, SendError::Redirected { .. }) && !error.never_left(), "{error:?}");
+    assert_eq!(server.requests(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h24_another_origin_hears_nothing() {
+    let canary = serve_plain().unwrap();
+    let server = serve_plain().unwrap();
+    let (canary_port, own_port) = (canary.address().port(), server.address().port());
+    drop(server);
+    for location in [
+        format!("http://127.0.0.1:{canary_port}/end"),
+        format!("//127.0.0.1:{canary_port}/end"),
+        format!("http://localhost:{own_port}/end"),
+        format!("https://127.0.0.1:{own_port}/end"),
+        format!("http://127.0.0.1:{own_port}@127.0.0.1:{canary_port}/end"),
+        format!("\\\\127.0.0.1:{canary_port}/end"),
+        "file:///etc/passwd".to_owned(),
+        "http://".to_owned(),
+        "http://[::1".to_owned(),
+    ] {
+        let server = sending_on(307, &location);
+        let error = exchange(&open().await, &plain(server.address())).await.unsent();
+        assert!(matches!(error, SendError::Redirected { .. }), "{location}: {error:?}");
+        assert!(!error.never_left(), "{location}: the server had it");
+        assert_eq!(server.requests(), 1, "{location}");
+    }
+    assert_eq!(canary.connections(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h24_encryption_is_not_given_up() {
+    let authority = TestCa::new();
+    let canary = serve_plain().unwrap();
+    let server = saying_securely(&authority, elsewhere(308, &format!("http://localhost:{}/", canary.address().port())));
+    let error = exchange(&trusting(&authority, None).await, &secure(server.address())).await.unsent();
+    assert!(matches!(error, SendError::Redirected { .. }), "{error:?}");
+    assert_eq!((server.requests(), canary.connections()), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h24_five_places_and_no_sixth() {
+    for (places, arrives) in [(5, true), (6, false)] {
+        let server = answering(move |request| match request.path().trim_start_matches("/mcp").parse::<u32>() {
+            Ok(place) if place == places => answer("Content-Length: 2\r\n", b"{}"),
+            place => elsewhere(307, &format!("/mcp{}", place.unwrap_or(0) + 1)),
+        });
+        let outcome = exchange(&open().await, &plain(server.address())).await;
+        match arrives {
+            true => assert!(matches!(outcome, Outcome::Answered(StatusCode::OK, _)), "{outcome:?}"),
+            false => assert_eq!(outcome, Outcome::Unsent(SendError::RedirectLoop)),
+        }
+        assert_eq!(server.requests(), 6);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h24_who_sent_it_on_has_seen_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = plain(listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // From here on everybody is refused.
+        drop(listener);
+        let request = read_request(&mut stream).unwrap();
+        let answer = "HTTP/1.1 307 Elsewhere\r\nLocation: /end\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        stream.write_all(answer.as_bytes()).unwrap();
+        request.is_some()
+    });
+    let error = exchange(&open().await, &url).await.unsent();
+    assert!(server.join().unwrap(), "the server has not seen it");
+    assert!(error.to_string().contains("refused") && !error.never_left(), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h24_a_place_is_told_escaped_and_short() {
+    let server = sending_on(302, &format!("http://elsewhere.example/\u{202e}{}", "x".repeat(5000)));
+    let error = exchange(&open().await, &plain(server.address())).await.unsent();
+    assert!(matches!(error, SendError::Redirected { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.len() < 600 && !text.contains('\u{202e}'), "{text}");
+}
