@@ -175,13 +175,12 @@ impl Dial {
     }
 }
 
+/// Reads an address. What it says is not repeated before it is known where in it a secret may stand.
 fn address(text: &str) -> Result<Url, Failure> {
-    let bad = |what: &str| {
-        Failure::usage(format_args!("--url `{text}` {what}")).hint("write it like https://example.org/mcp")
-    };
+    let bad = |what: &str| Failure::usage(format_args!("--url {what}")).hint("write it like https://example.org/mcp");
     let url = Url::parse(text).map_err(|_| bad("is no URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(bad("does not begin with http:// or https://"));
+        return Err(bad(&format!("`{}:` does not begin with http:// or https://", url.scheme())));
     }
     Ok(url)
 }

@@ -4,6 +4,7 @@
 //! comes late still learns everything.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -26,6 +27,8 @@ pub(crate) struct Bulletin {
     /// Changes to true when the server says that a page is done with.
     pages: Mutex<HashMap<String, watch::Sender<bool>>>,
     cache: Arc<Cache>,
+    /// How often the tools were said to have changed.
+    tools: AtomicU64,
     bounds: Bounds,
 }
 
@@ -45,6 +48,8 @@ pub(crate) struct News {
     pub acknowledged: Option<Interest>,
     /// The server has forgotten that anybody listens.
     pub anew: bool,
+    /// Something may have been said that was not heard.
+    pub missed: bool,
     pub tools: bool,
     pub prompts: bool,
     pub resources: bool,
@@ -124,10 +129,26 @@ impl Bulletin {
     /// The server knows nothing any more of who listens: each of them has to begin anew, and nothing kept can be relied on.
     pub fn begin_anew(&self) {
         self.cache.clear();
+        self.tools.fetch_add(1, Ordering::Relaxed);
         for inbox in locked(&self.inboxes).iter() {
             inbox.news().anew = true;
             inbox.arrived.notify_one();
         }
+    }
+
+    /// Something may have been said that nobody heard.
+    pub fn have_missed(&self) {
+        self.cache.clear();
+        self.tools.fetch_add(1, Ordering::Relaxed);
+        for inbox in locked(&self.inboxes).iter() {
+            inbox.news().missed = true;
+            inbox.arrived.notify_one();
+        }
+    }
+
+    /// How often the tools were said to have changed so far.
+    pub fn tools_changes(&self) -> u64 {
+        self.tools.load(Ordering::Relaxed)
     }
 
     /// Takes a notification that concerns changes.
@@ -151,7 +172,8 @@ impl Bulletin {
                 });
                 let answers = matches!(change, Change::Acknowledged(_));
                 match id.and_then(|id| self.listening(id)) {
-                    Some(inbox) if answers || change.concerns(&inbox.interest) => vec![inbox],
+                    // What comes before the acknowledgement is not part of what was agreed to.
+                    Some(inbox) if answers || (inbox.is_open() && change.concerns(&inbox.interest)) => vec![inbox],
                     _ => return Posted::Stray,
                 }
             }
@@ -198,7 +220,10 @@ impl Bulletin {
 
     fn make_stale(&self, change: &Change) {
         match change {
-            Change::Tools => self.cache.forget("tools/list"),
+            Change::Tools => {
+                self.tools.fetch_add(1, Ordering::Relaxed);
+                self.cache.forget("tools/list");
+            }
             Change::Prompts => self.cache.forget("prompts/list"),
             Change::Resources => {
                 self.cache.forget("resources/list");
@@ -236,6 +261,11 @@ impl Change {
 impl Inbox {
     pub fn interest(&self) -> &Interest {
         &self.interest
+    }
+
+    /// Whether the server has said what it will tell (2026-07-28).
+    fn is_open(&self) -> bool {
+        self.news().acknowledged.is_some()
     }
 
     pub fn news(&self) -> MutexGuard<'_, News> {

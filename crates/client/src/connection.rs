@@ -230,9 +230,10 @@ impl Connection {
 
     /// Lists the tools. A malformed one is withheld and costs only itself.
     pub async fn list_tools(&self) -> Result<Listing<ToolDefinition>, CallError> {
+        let changes = self.inner.manners.bulletin.tools_changes();
         let mut listing = list(self, TOOLS).await?;
         if let Some(mirror) = &self.inner.mirror {
-            mirror.learn(&mut listing, &self.inner.limits.bounds);
+            mirror.learn(&mut listing, changes, &self.inner.limits.bounds);
         }
         Ok(listing)
     }
@@ -309,14 +310,8 @@ impl Connection {
 
     /// Asks a server of the handshake era for the logs that were wanted when connecting. Nobody waits for its answer.
     pub(crate) fn ask_for_logs(&self) {
-        let services = self.inner.manners.desk.services();
-        let level = services.log_level.filter(|_| services.logs.is_some() && self.gate("logging/setLevel").is_ok());
-        let Some(level) = level else { return };
-        let level = format!(r#""level":"{}""#, level.as_str());
-        let members = [level.as_bytes()];
-        let outgoing = Outgoing::new("logging/setLevel", &members, Effect::MayWrite);
-        if let Ok(call) = self.send(outgoing, "", &CallOptions::default()) {
-            call.detach();
+        if self.gate("logging/setLevel").is_ok() {
+            crate::era::ask_for_logs(&self.inner.open.engine, &self.inner.manners.desk);
         }
     }
 

@@ -48,6 +48,12 @@ impl Desk {
         Self { tally: Tally::new(server.clone()), server, services, limits, level, asked: Mutex::default() }
     }
 
+    /// From which level on logs are wanted, if any are.
+    pub fn level(&self) -> Option<LogLevel> {
+        let level = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        level.filter(|_| self.services.logs.is_some())
+    }
+
     /// Wants logs from another level on.
     pub fn set_level(&self, level: LogLevel) {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
@@ -60,6 +66,10 @@ impl Desk {
     /// How many questions were turned away unasked.
     pub fn turned_away(&self) -> u64 {
         self.tally.snapshot().turned_away
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     pub fn bounds(&self) -> &Bounds {

@@ -112,7 +112,7 @@ fn dial_hints(cause: &ConnectCause, spec: &HttpSpec) -> Vec<String> {
 
 fn unreachable_hint(gone: &Gone, url: &str) -> String {
     match &gone.cause {
-        GoneCause::Unreachable { what, .. } if what.contains("secure connection") => {
+        GoneCause::Unreachable { passing: false, .. } => {
             "a certificate authority of your own is trusted with --ca FILE; nothing turns the check off".to_owned()
         }
         GoneCause::Unreachable { .. } => format!("is the server running, and is {url} where it listens?"),

@@ -44,15 +44,10 @@ impl Attempt {
         let verdicts = self.options.verdicts.clone();
         let kept = self.options.limits.verdict;
         let known = verdicts.as_ref().and_then(|verdicts| verdicts.find(&spec.url, kept));
-        if let Some(verdict) = known {
-            self.tracer.step("recall", StepOutcome::Fine, verdict);
-            if let Ok(met) = self.as_before(verdict, remote).await {
-                return Ok(met);
-            }
-            self.tracer.excuse();
-            self.tracer.step("recall", StepOutcome::Detour, "no longer so: finding out anew");
-        }
-        let met = self.try_forms(remote).await;
+        let met = match known {
+            Some(verdict) => self.recall(verdict, remote).await,
+            None => self.try_forms(remote).await,
+        };
         if let (Ok((started, introduction)), Some(verdicts)) = (&met, verdicts) {
             let verdict = verdict_of(started, introduction);
             if known == Some(Verdict::Stateless) && verdict != Verdict::Stateless {
@@ -62,6 +57,19 @@ impl Attempt {
             verdicts.note(&spec.url, verdict);
         }
         met
+    }
+
+    async fn recall(&mut self, verdict: Verdict, remote: &Remote) -> Met {
+        self.tracer.step("recall", StepOutcome::Fine, verdict);
+        match self.as_before(verdict, remote).await {
+            Err(ConnectCause::Status { .. } | ConnectCause::Refused(_) | ConnectCause::Protocol(_)) => {
+                self.tracer.excuse();
+                self.tracer.step("recall", StepOutcome::Detour, "no longer so: finding out anew");
+                self.try_forms(remote).await
+            }
+            // An outage is none of the form's.
+            met => met,
+        }
     }
 
     async fn as_before(&mut self, verdict: Verdict, remote: &Remote) -> Met {

@@ -80,7 +80,11 @@ impl Engine {
             Ok(envelope) => envelope,
             Err(ScanError { fault: Fault::Batch, .. }) if self.dialect.accepts_batches() => {
                 self.batch(message, wakers)?;
-                return Ok(if self.time_left(call).is_none() { Heard::Answer } else { Heard::Other });
+                return Ok(match self.time_left(call) {
+                    None => Heard::Answer,
+                    Some(_) if on.is_whole() => self.wrong_for(call, "messages without an answer among them", wakers),
+                    Some(_) => Heard::Other,
+                });
             }
             Err(broken) => return Ok(self.broken_for(call, message, &broken, on, wakers)),
         };
@@ -263,7 +267,7 @@ impl Engine {
 
     fn progress(&self, progress: Progress) {
         let id = self.call_id(&Id::read(progress.token.as_bytes()));
-        match id.and_then(|id| self.table().progress(id, Instant::now())) {
+        match id.and_then(|id| self.table().progress(id, progress.progress, Instant::now())) {
             Some(sink) => sink(progress),
             None => self.tally.count(Count::StrayProgress),
         }

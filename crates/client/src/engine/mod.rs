@@ -134,7 +134,9 @@ pub(crate) trait Dialect: Send + Sync {
     /// What was agreed on, once it was.
     fn revision(&self) -> Option<Revision>;
     /// The server has begun anew and knows nothing of what it was told before.
-    fn begun_anew(&self);
+    fn begun_anew(&self, engine: &Arc<Engine>);
+    /// The server may have said something that did not arrive.
+    fn have_missed(&self);
 }
 
 /// What a notification means for the calls in flight.
@@ -263,6 +265,7 @@ impl Engine {
             soft: (now + request.timeout).min(hard),
             hard,
             progress: request.progress,
+            reached: None,
             effect: request.effect,
             when_dropped: request.when_dropped,
             // Until the link has said better: it may have left.
@@ -361,8 +364,19 @@ impl Engine {
 
     /// Ends every call because the server is gone, and refuses new ones from now on.
     pub fn lose(&self, gone: Gone) {
-        let mut wakers = Vec::new();
-        self.table().close(Arc::new(gone), |ticket| self.link.may_have_left(ticket), &mut wakers);
+        self.lose_turned_away(None, gone);
+    }
+
+    /// The same, where it is known of one call that the server has turned it away.
+    pub fn lose_turned_away(&self, call: Option<u64>, gone: Gone) {
+        let (gone, mut wakers) = (Arc::new(gone), Vec::new());
+        {
+            let mut table = self.table();
+            if let Some(id) = call {
+                table.lose(id, &gone, Left::Never, &mut wakers);
+            }
+            table.close(gone, |ticket| self.link.may_have_left(ticket), &mut wakers);
+        }
         wakers.into_iter().for_each(Waker::wake);
         self.errands.abort_all();
         self.lost.notify_waiters();

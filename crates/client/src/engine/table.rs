@@ -54,6 +54,8 @@ pub(super) struct Waiting {
     pub soft: Instant,
     pub hard: Instant,
     pub progress: Option<ProgressSink>,
+    /// How far it had got by the last report.
+    pub reached: Option<f64>,
     pub effect: Effect,
     pub when_dropped: WhenDropped,
     pub ticket: Option<Ticket>,
@@ -186,10 +188,15 @@ impl Table {
         }
     }
 
-    /// Restarts a call's clock and gives who takes its progress. `None` when no such call waits for any.
-    pub fn progress(&mut self, id: u64, now: Instant) -> Option<ProgressSink> {
+    /// Restarts a call's clock and gives who takes its progress. `None` when no such call waits for any, or when it is no
+    /// progress: each is to be no less than the one before.
+    pub fn progress(&mut self, id: u64, reached: f64, now: Instant) -> Option<ProgressSink> {
         let Some(State::Waiting(waiting)) = self.find(id) else { return None };
         let sink = waiting.progress.clone()?;
+        if waiting.reached.is_some_and(|before| reached < before) {
+            return None;
+        }
+        waiting.reached = Some(reached);
         waiting.soft = (now + waiting.idle).min(waiting.hard);
         Some(sink)
     }
@@ -335,6 +342,7 @@ mod tests {
             soft: now + Duration::from_secs(soft),
             hard: now + Duration::from_secs(300),
             progress: None,
+            reached: None,
             effect,
             when_dropped: WhenDropped::Withdraw,
             ticket: None,

@@ -1,10 +1,13 @@
 //! The eras that begin with `initialize` (2024-11-05 to 2025-11-25).
 
+use std::sync::Arc;
+
 use wharf_spec::Untrusted;
 use wharf_wire::{Bounds, DecodeError, Era, InitializeResult, Raw, Revision, View};
 
 use super::CLIENT_INFO;
 use crate::desk::Desk;
+use crate::engine::{Effect, Engine, Request, Subject, WhenDropped};
 use crate::error::ConnectCause;
 
 /// The parameters of `initialize`: the newest revision this era has.
@@ -12,6 +15,27 @@ pub(crate) fn initialize_params(desk: &Desk) -> String {
     let revision = Revision::LATEST_HANDSHAKE;
     let capabilities = desk.capabilities(revision);
     format!(r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"clientInfo":{CLIENT_INFO}}}"#)
+}
+
+/// Tells a server from which level on its logs are wanted, if they are. Nobody waits for its answer.
+pub(crate) fn ask_for_logs(engine: &Arc<Engine>, desk: &Desk) {
+    let Some(level) = desk.level() else { return };
+    let limit = desk.limits().call;
+    let request = Request {
+        timeout: limit,
+        timeout_max: limit,
+        progress: None,
+        effect: Effect::MayWrite,
+        when_dropped: WhenDropped::Forget,
+    };
+    let Ok(reserved) = engine.reserve(request) else { return };
+    let id = reserved.id();
+    let rest = format!(r#","method":"logging/setLevel","params":{{"level":"{level}"}}}}"#);
+    let parts: [&[u8]; 4] = [b"{\"jsonrpc\":\"2.0\",\"id\":", id.text(), rest.as_bytes(), b"\n"];
+    let subject = Subject { method: "logging/setLevel", ..Subject::default() };
+    if let Ok(call) = engine.send(reserved, subject, &parts) {
+        call.detach();
+    }
 }
 
 /// Reads the answer to `initialize`. A server may choose an older revision, but not one of another era.

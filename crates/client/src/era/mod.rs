@@ -10,10 +10,10 @@ use wharf_wire::{Bounds, Era, Progress, Raw, Revision, RpcError, UnsupportedRevi
 
 use crate::bulletin::{Bulletin, Posted};
 use crate::desk::Desk;
-use crate::engine::{Dialect, Nonsense, Notice, Reply, ResultKind};
+use crate::engine::{Dialect, Engine, Nonsense, Notice, Reply, ResultKind};
 use crate::options::Observer;
 
-pub(crate) use handshake::{initialize_params, judge_initialize};
+pub(crate) use handshake::{ask_for_logs, initialize_params, judge_initialize};
 pub(crate) use negotiate::{Verdict, judge_probe};
 pub(crate) use stateless::{discover_params, meta_members};
 
@@ -130,8 +130,13 @@ impl Dialect for Manners {
         self.revision.get().copied()
     }
 
-    fn begun_anew(&self) {
+    fn begun_anew(&self, engine: &Arc<Engine>) {
         self.bulletin.begin_anew();
+        ask_for_logs(engine, &self.desk);
+    }
+
+    fn have_missed(&self) {
+        self.bulletin.have_missed();
     }
 }
 

@@ -11,7 +11,7 @@ use super::paginate::{Listing, Withheld};
 use super::settle::{Settled, WhenTask, settle_until};
 use crate::connection::Connection;
 use crate::engine::Effect;
-use crate::error::CallError;
+use crate::error::{CallError, TimeLimit};
 use crate::options::CallOptions;
 use crate::request::{Outgoing, tool_members, tool_name};
 use crate::transport::Mirroring;
@@ -19,7 +19,13 @@ use crate::transport::Mirroring;
 /// What the tools of one server want repeated.
 pub(crate) struct Mirror {
     mirroring: Mirroring,
-    learned: Mutex<Option<Arc<Tools>>>,
+    learned: Mutex<Option<Learned>>,
+}
+
+struct Learned {
+    tools: Arc<Tools>,
+    /// How often the tools had been said to change by then.
+    changes: u64,
 }
 
 type Tools = HashMap<String, Wish>;
@@ -35,26 +41,27 @@ impl Mirror {
         Self { mirroring, learned: Mutex::default() }
     }
 
-    /// Learns what a list of tools says, and takes out of it what cannot be called.
-    pub fn learn(&self, listing: &mut Listing<ToolDefinition>, bounds: &Bounds) {
+    /// Learns what a list of tools says that was asked for after so many changes, and takes out of it what cannot be
+    /// called.
+    pub fn learn(&self, listing: &mut Listing<ToolDefinition>, changes: u64, bounds: &Bounds) {
         let mut tools = Tools::new();
-        let mut position = 0;
-        listing.items.retain(|tool| {
-            position += 1;
+        let Listing { items, withheld } = listing;
+        let mut places = Places::without(withheld);
+        items.retain(|tool| {
+            let position = places.next();
             let wish = self.wish(tool, bounds);
-            let kept = match &wish {
-                Wish::Headers(_) => true,
-                Wish::Withheld(reason) => {
-                    let name = Some(Untrusted::new(tool.name.as_str()).shortened(100).to_string());
-                    tracing::warn!(tool = name.as_deref(), %reason, "a tool is withheld");
-                    listing.withheld.push(Withheld { position: position - 1, name, reason: reason.clone() });
-                    false
-                }
-            };
+            if let Wish::Withheld(reason) = &wish {
+                let name = Some(Untrusted::new(tool.name.as_str()).shortened(100).to_string());
+                tracing::warn!(tool = name.as_deref(), %reason, "a tool is withheld");
+                withheld.push(Withheld { position, name, reason: reason.clone() });
+            }
+            let kept = matches!(wish, Wish::Headers(_));
             tools.insert(tool.name.clone(), wish);
             kept
         });
-        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tools));
+        withheld.sort_by_key(|item| item.position);
+        let learned = Learned { tools: Arc::new(tools), changes };
+        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Some(learned);
     }
 
     fn wish(&self, tool: &ToolDefinition, bounds: &Bounds) -> Wish {
@@ -66,8 +73,30 @@ impl Mirror {
         }
     }
 
-    fn known(&self) -> Option<Arc<Tools>> {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What is known, if the tools have not changed since.
+    fn known(&self, changes: u64) -> Option<Arc<Tools>> {
+        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.as_ref().filter(|learned| learned.changes == changes).map(|learned| learned.tools.clone())
+    }
+}
+
+/// The places in the server's list of what is left when some items have been taken out.
+struct Places {
+    taken: Vec<usize>,
+    at: usize,
+}
+
+impl Places {
+    fn without(withheld: &[Withheld]) -> Self {
+        Self { taken: withheld.iter().map(|item| item.position).collect(), at: 0 }
+    }
+
+    fn next(&mut self) -> usize {
+        while self.taken.contains(&self.at) {
+            self.at += 1;
+        }
+        self.at += 1;
+        self.at - 1
     }
 }
 
@@ -85,7 +114,11 @@ pub(crate) async fn call(
     let Some(mirror) = &connection.inner().mirror else {
         return settle_until(connection, outgoing, options, when_task).await;
     };
-    let headers = headers_of(connection, tool, arguments).await?;
+    let total = options.total(connection.limits());
+    let headers = match tokio::time::timeout(total, headers_of(connection, tool, arguments)).await {
+        Ok(headers) => headers?,
+        Err(_) => return Err(CallError::TimedOut { after: total, limit: TimeLimit::Total, hint: None }),
+    };
     let first = settle_until(connection, Outgoing { mirrored: &headers, ..outgoing }, options.clone(), when_task).await;
     let Err(CallError::Refused(error)) = &first else { return first };
     if error.code != code::HEADER_MISMATCH {
@@ -108,7 +141,7 @@ pub(crate) async fn headers_of(
     arguments: &Raw,
 ) -> Result<Vec<(String, String)>, CallError> {
     let Some(mirror) = &connection.inner().mirror else { return Ok(Vec::new()) };
-    let known = match mirror.known() {
+    let known = match mirror.known(connection.inner().manners.bulletin.tools_changes()) {
         Some(known) => known,
         None => listed(connection, mirror).await?,
     };
@@ -116,8 +149,15 @@ pub(crate) async fn headers_of(
 }
 
 async fn listed(connection: &Connection, mirror: &Mirror) -> Result<Arc<Tools>, CallError> {
-    Box::pin(connection.list_tools()).await?;
-    Ok(mirror.known().unwrap_or_default())
+    match Box::pin(connection.list_tools()).await {
+        Ok(_) => {}
+        // A server whose list cannot be read may still have the tool; if it wants headers, it will say so.
+        Err(CallError::Refused(_) | CallError::Listing { .. } | CallError::Protocol(_)) => return Ok(Arc::default()),
+        Err(error) => return Err(error),
+    }
+    // Changed meanwhile, what was listed is still the best that is known.
+    let learned = mirror.learned.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(learned.as_ref().map(|learned| learned.tools.clone()).unwrap_or_default())
 }
 
 fn headers(tools: &Tools, tool: &str, arguments: &Raw, bounds: &Bounds) -> Result<Vec<(String, String)>, CallError> {

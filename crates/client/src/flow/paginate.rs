@@ -58,9 +58,7 @@ pub(crate) async fn list<T: View>(connection: &Connection, kind: ListKind) -> Re
 async fn collect_anew(connection: &Connection, kind: ListKind) -> Result<Vec<Raw>, CallError> {
     let mut pages = 0;
     match collect(connection, kind, &mut pages).await {
-        Err(CallError::Refused(error))
-            if error.code == code::INVALID_PARAMS && pages > 0 && connection.is_stateless() =>
-        {
+        Err(CallError::Refused(error)) if error.code == code::INVALID_PARAMS && pages > 0 => {
             connection.inner().manners.bulletin.cache().forget(kind.method);
             collect(connection, kind, &mut pages).await
         }

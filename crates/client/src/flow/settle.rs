@@ -50,7 +50,7 @@ pub(super) async fn settle_until(
     let asked = Stopwatch::start(connection);
     let mut outcome = connection.send(call, "", &options)?.await;
     if call.effect == Effect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
-        outcome = reread(connection, call, &options, outcome).await;
+        outcome = reread(connection, call, &options, asked.elapsed(), outcome).await;
     }
     if options.inputs == Inputs::Forward || is_final(&outcome) {
         return outcome.map(|answer| Settled { answer, rounds: 0 });
@@ -65,14 +65,19 @@ async fn reread(
     connection: &Connection,
     call: Outgoing<'_>,
     options: &CallOptions,
+    spent: Duration,
     lost: Result<Answer, CallError>,
 ) -> Result<Answer, CallError> {
     let inner = connection.inner();
-    if inner.open.engine.is_lost() || !inner.rereads.spend() {
+    let pause = inner.limits.send_again;
+    let left = options.total(&inner.limits).saturating_sub(spent + pause);
+    if left.is_zero() || inner.open.engine.is_lost() || !inner.rereads.spend() {
         return lost;
     }
-    tokio::time::sleep(inner.limits.send_again).await;
-    connection.send(call, "", options)?.await
+    tokio::time::sleep(pause).await;
+    let timeout = options.timeout.unwrap_or(inner.limits.call).min(left);
+    let again = CallOptions { timeout: Some(timeout), timeout_max: Some(left), ..options.clone() };
+    connection.send(call, "", &again)?.await
 }
 
 /// A call whose first answer was not the last word.

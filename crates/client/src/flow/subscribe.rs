@@ -208,6 +208,8 @@ impl Subscription {
                 return Ok(wanted.without(&wanted.without(interest)));
             }
             tokio::select! {
+                // First: a stream that ends right after its acknowledgement was open.
+                biased;
                 () = inbox.arrived.notified() => {}
                 ended = ended(&mut self.listen, &self.connection) => return Err(ended.err().unwrap_or(CallError::Ended)),
             }
@@ -253,26 +255,36 @@ impl Subscription {
         self.connection.inner().open.engine.is_lost() || is_refusal(error)
     }
 
-    /// Subscribes once more with a server that has begun anew.
+    /// Subscribes once more with a server that has begun anew. Dropped at any point, it is gone on with.
     async fn open_each_anew(&mut self) -> Result<(), CallError> {
-        match self.open_each().await {
-            Ok(()) => self.ready.push_back(Event::Resumed),
-            Err(error) if self.is_over(&error) => return Err(error),
-            // It went once more; when it is back, so is the need to tell it.
-            Err(_) => {}
+        let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(MOST_DOUBLINGS));
+        let at = *self.open_at.get_or_insert_with(|| Instant::now() + wait);
+        tokio::time::sleep_until(at).await;
+        let opened = self.open_each().await;
+        self.open_at = None;
+        match opened {
+            Ok(()) => {
+                (self.anew, self.failures) = (false, 0);
+                self.ready.push_back(Event::Resumed);
+                Ok(())
+            }
+            Err(error) => {
+                self.failures += 1;
+                let hopeless = self.is_over(&error) || self.failures >= MOST_FAILURES;
+                if hopeless { Err(error) } else { Ok(()) }
+            }
         }
-        self.anew = false;
-        Ok(())
     }
 
     fn collect(&mut self) {
-        let News { tools, prompts, resources, uris, tasks, anew, .. } = {
+        let News { tools, prompts, resources, uris, tasks, anew, missed, .. } = {
             // Under one lock: news that comes meanwhile must find whose stream it is.
             let mut news = self.inbox.news();
             let (listen, acknowledged) = (news.listen, news.acknowledged.clone());
             std::mem::replace(&mut *news, News { listen, acknowledged, ..News::default() })
         };
         self.anew |= anew && !self.connection.is_stateless();
+        self.ready.extend(missed.then_some(Event::Resumed));
         let lists = [(tools, Event::Tools), (prompts, Event::Prompts), (resources, Event::Resources)];
         self.ready.extend(lists.into_iter().filter(|(changed, _)| *changed).map(|(_, event)| event));
         self.ready.extend(uris.into_iter().map(Event::Resource));
@@ -303,7 +315,8 @@ fn is_refusal(error: &CallError) -> bool {
     let known = [code::METHOD_NOT_FOUND, code::INVALID_PARAMS, code::INVALID_REQUEST, code::MISSING_CAPABILITY];
     match error {
         CallError::Refused(error) => known.contains(&error.code),
-        CallError::Status { .. } | CallError::Unauthorized { .. } => true,
+        CallError::Status { status, .. } => !matches!(status, 408 | 429 | 500..),
+        CallError::Unauthorized { .. } => true,
         _ => false,
     }
 }

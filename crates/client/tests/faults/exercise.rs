@@ -1,12 +1,14 @@
-//! What a user does with any server: connect, call a tool that writes, call one that reads, close.
+//! What a user does with any server: connect, call a tool that writes, over HTTP also read something, call a tool that
+//! does not write, close.
 
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use wharf_client::{CallError, CallOptions, ConnectCause, ConnectError, Connection, connect};
+use wharf_client::{CallError, CallOptions, ConnectCause, ConnectError, Connection, connect, connect_http};
 use wharf_wire::{Era, Raw, ToolResult};
 
 use crate::cell::Cell;
+use crate::fixture::Fixture;
 
 /// How each part ended, in one word each.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,43 +16,80 @@ pub struct Observed {
     pub connect: &'static str,
     /// `note`, a tool with an effect.
     pub first: &'static str,
+    /// Something that may be asked for again. Only over HTTP: elsewhere there is no way to lose one answer alone.
+    pub read: &'static str,
     /// `echo`, afterwards.
     pub second: &'static str,
+    /// How long connecting, `first` and `read` took.
+    pub took: [Duration; 3],
     /// Everything the client said on the way, for whoever reads a failure.
     pub said: String,
 }
 
 impl fmt::Display for Observed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} / {} / {} [{}]", self.connect, self.first, self.second, self.said)
+        write!(f, "{} / {} / {} / {} [{}]", self.connect, self.first, self.read, self.second, self.said)
     }
 }
 
-pub async fn run(cell: &Cell) -> Observed {
-    let mut observed = Observed { connect: "", first: "-", second: "-", said: String::new() };
-    let connection = match connect(&cell.spec(), cell.options()).await {
-        Ok(connection) => connection,
+/// Exercises the fixture: the given one, or one that is started for the purpose.
+pub async fn run(cell: &Cell, server: Option<&Fixture>) -> Observed {
+    let began = Instant::now();
+    let connected = match server {
+        Some(server) => connect_http(&server.spec(), cell.options()).await,
+        None => connect(&cell.spec(), cell.options()).await,
+    };
+    let mut observed = Observed {
+        connect: "",
+        first: "-",
+        read: "-",
+        second: "-",
+        took: [began.elapsed(), Duration::ZERO, Duration::ZERO],
+        said: String::new(),
+    };
+    match connected {
+        Ok(connection) => {
+            observed.connect = match connection.facts().revision.era() {
+                Era::Stateless => "stateless",
+                Era::Handshake => "handshake",
+            };
+            observed.call(&connection, server.is_some()).await;
+        }
         Err(error) => {
             observed.connect = connect_word(&error);
             observed.said = explain(&error);
-            return observed;
-        }
-    };
-    observed.connect = match connection.facts().revision.era() {
-        Era::Stateless => "stateless",
-        Era::Handshake => "handshake",
-    };
-    for (call, word) in [("note", &mut observed.first), ("echo", &mut observed.second)] {
-        let began = Instant::now();
-        let outcome = call_tool(&connection, call).await;
-        *word = call_word(&outcome);
-        if let Err(error) = &outcome {
-            observed.said.push_str(&format!("{call}: {error} ({} ms); ", began.elapsed().as_millis()));
         }
     }
-    observed.said.push_str(&format!("{:?}", connection.counters()));
-    connection.close().await;
     observed
+}
+
+impl Observed {
+    async fn call(&mut self, connection: &Connection, reads: bool) {
+        let began = Instant::now();
+        let first = call_tool(connection, "note").await;
+        self.first = call_word(&first);
+        self.took[1] = began.elapsed();
+        self.note("note", first.err(), began);
+        if reads {
+            let began = Instant::now();
+            let read = connection.read_resource("fault://greeting", CallOptions::default()).await;
+            self.read = word(&read);
+            self.took[2] = began.elapsed();
+            self.note("read", read.err(), began);
+        }
+        let began = Instant::now();
+        let second = call_tool(connection, "echo").await;
+        self.second = call_word(&second);
+        self.note("echo", second.err(), began);
+        self.said.push_str(&format!("{:?}", connection.counters()));
+        connection.close().await;
+    }
+
+    fn note(&mut self, what: &str, error: Option<CallError>, began: Instant) {
+        if let Some(error) = error {
+            self.said.push_str(&format!("{what}: {error} ({} ms); ", began.elapsed().as_millis()));
+        }
+    }
 }
 
 pub async fn call_tool(connection: &Connection, tool: &str) -> Result<ToolResult, CallError> {
@@ -64,6 +103,12 @@ pub async fn call_tool(connection: &Connection, tool: &str) -> Result<ToolResult
 pub fn call_word(outcome: &Result<ToolResult, CallError>) -> &'static str {
     match outcome {
         Ok(result) if result.is_error => "tool-error",
+        other => word(other),
+    }
+}
+
+pub fn word<T>(outcome: &Result<T, CallError>) -> &'static str {
+    match outcome {
         Ok(_) => "result",
         Err(CallError::Refused(_)) => "refused",
         Err(CallError::Protocol(_)) => "protocol",
@@ -73,6 +118,9 @@ pub fn call_word(outcome: &Result<ToolResult, CallError>) -> &'static str {
         Err(CallError::ServerGone(_)) => "gone",
         Err(CallError::OutcomeUnknown(_)) => "unknown",
         Err(CallError::Unsupported(_)) => "unsupported",
+        Err(CallError::Unauthorized { .. }) => "unauthorized",
+        Err(CallError::Status { .. }) => "status",
+        Err(CallError::TooManyRounds(_)) => "rounds",
         Err(CallError::Busy) => "busy",
         Err(_) => "other",
     }
@@ -89,6 +137,9 @@ pub fn connect_word(error: &ConnectError) -> &'static str {
         ConnectCause::CommandNotFound { .. } => "not-found",
         ConnectCause::NotExecutable { .. } => "not-executable",
         ConnectCause::NoSuchDirectory { .. } => "no-directory",
+        ConnectCause::Unauthorized { .. } => "unauthorized",
+        ConnectCause::Status { .. } => "status",
+        ConnectCause::BadEndpoint { .. } => "bad-endpoint",
         _ => "other",
     }
 }

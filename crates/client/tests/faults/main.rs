@@ -1,4 +1,4 @@
-//! Every fault a stdio server can commit, each in a process of its own, and the oracle that looks at what is left.
+//! Every fault a server can commit over stdio and over HTTP, each in a process of its own, and the oracle that looks at what is left.
 //!
 //! `cargo test -p wharf-client --test faults [-- [FILTER] [--runs N] [--table FILE] [--observe]]`
 //!
@@ -16,6 +16,8 @@
 mod cell;
 mod exercise;
 mod expect;
+mod expect_http;
+mod fixture;
 mod runner;
 mod special;
 

@@ -7,7 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use wharf_testkit::cases::CASES;
+use wharf_testkit::http_cases::Form;
+use wharf_testkit::{cases, http_cases};
 
 use crate::special;
 
@@ -27,6 +28,7 @@ struct Arguments {
 #[derive(Clone)]
 struct Cell {
     case: &'static str,
+    form: &'static str,
     phase: &'static str,
     era: &'static str,
     about: &'static str,
@@ -46,6 +48,9 @@ struct Tally {
     measured: BTreeMap<String, u64>,
 }
 
+/// By form and case.
+type Results = BTreeMap<(&'static str, &'static str), Tally>;
+
 pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
     let arguments = read(arguments);
     let cells: Vec<Cell> = cells()
@@ -53,7 +58,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
         .filter(|cell| arguments.filter.as_ref().is_none_or(|filter| cell.name().contains(filter.as_str())))
         .collect();
     let jobs: Vec<&Cell> = (0..arguments.runs).flat_map(|_| cells.iter()).collect();
-    let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::<&str, Tally>::new()));
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Results::new()));
     println!("running {} cells, {} each", cells.len(), arguments.runs);
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -61,7 +66,12 @@ pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
                 while let Some(cell) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (output, took) = run_cell(cell, arguments.observe);
                     let mut results = results.lock().unwrap();
-                    results.entry(cell.case).or_default().count(cell, output.as_deref(), took, arguments.observe);
+                    results.entry((cell.form, cell.case)).or_default().count(
+                        cell,
+                        output.as_deref(),
+                        took,
+                        arguments.observe,
+                    );
                 }
             });
         }
@@ -95,30 +105,45 @@ fn read(mut from: impl Iterator<Item = String>) -> Arguments {
 }
 
 fn cells() -> Vec<Cell> {
-    let from_table = CASES.iter().flat_map(|case| {
-        case.phases.iter().flat_map(move |phase| {
-            case.eras.iter().map(move |era| Cell {
-                case: case.name,
-                phase: phase.as_str(),
-                era: era.as_str(),
-                about: case.about,
-            })
+    let stdio = cases::CASES.iter().flat_map(|case| {
+        let (phases, eras) = (case.phases, case.eras);
+        crossed(Cell { form: "stdio", ..Cell::of(case.name, case.about) }, phases, eras)
+    });
+    let http = http_cases::CASES.iter().flat_map(|case| {
+        case.forms.iter().flat_map(|form| {
+            let one = Cell { form: form.as_str(), ..Cell::of(case.name, case.about) };
+            crossed(one, case.phases, case.eras)
         })
     });
-    let own = special::OWN.iter().map(|(case, about)| Cell { case, phase: "during", era: "modern", about });
-    from_table.chain(own).collect()
+    let own = special::OWN.iter().map(|(case, about)| Cell::of(case, about));
+    let own_http = special::http::OWN.iter().flat_map(|(case, form, eras, about)| {
+        let one = Cell { form: form.as_str(), ..Cell::of(case, about) };
+        eras.iter().map(move |&era| Cell { era, ..one.clone() })
+    });
+    stdio.chain(own).chain(http).chain(own_http).collect()
+}
+
+fn crossed(cell: Cell, phases: &'static [cases::Phase], eras: &'static [cases::Era]) -> impl Iterator<Item = Cell> {
+    phases.iter().flat_map(move |phase| {
+        let cell = cell.clone();
+        eras.iter().map(move |era| Cell { phase: phase.as_str(), era: era.as_str(), ..cell.clone() })
+    })
 }
 
 impl Cell {
+    fn of(case: &'static str, about: &'static str) -> Self {
+        Self { case, form: Form::Stdio.as_str(), phase: "during", era: "modern", about }
+    }
+
     fn name(&self) -> String {
-        format!("{}/{}/{}", self.case, self.phase, self.era)
+        format!("{}/{}/{}/{}", self.case, self.form, self.phase, self.era)
     }
 }
 
 /// The cell's output, or none when it had to be killed.
 fn run_cell(cell: &Cell, observe: bool) -> (Option<String>, Duration) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["cell", cell.case, cell.phase, cell.era]).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.args(["cell", cell.case, cell.form, cell.phase, cell.era]).stdin(Stdio::null()).stdout(Stdio::piped());
     if observe {
         command.arg("--observe");
     }
@@ -175,14 +200,16 @@ fn measurement(line: &str) -> Option<(&str, u64)> {
     Some((what, millis.parse().ok()?))
 }
 
-fn write_table(path: &std::path::Path, results: &BTreeMap<&str, Tally>, runs: usize) {
-    let about: BTreeMap<&str, &str> = cells().iter().map(|cell| (cell.case, cell.about)).collect();
+fn write_table(path: &std::path::Path, results: &Results, runs: usize) {
+    let about: BTreeMap<_, &str> = cells().iter().map(|cell| ((cell.form, cell.case), cell.about)).collect();
     let rows: Vec<Vec<String>> = results
         .iter()
-        .map(|(case, tally)| {
+        .map(|(which @ (form, case), tally)| {
             let counts = [tally.runs, tally.hangs, tally.panics, tally.leaks, tally.wrong, tally.duplicates]
                 .map(|count| count.to_string());
-            let mut row = vec![(*case).to_owned(), about.get(case).copied().unwrap_or_default().to_owned()];
+            let about = about.get(which).copied().unwrap_or_default();
+            let over = if case.starts_with('P') { "in process" } else { form };
+            let mut row = [over, *case, about].map(str::to_owned).to_vec();
             row.extend(counts);
             row.push(format!("{} ms", tally.longest.as_millis()));
             row
@@ -191,14 +218,14 @@ fn write_table(path: &std::path::Path, results: &BTreeMap<&str, Tally>, runs: us
     let failed: usize = results.values().map(|tally| tally.runs - tally.passed).sum();
     let total: usize = results.values().map(|tally| tally.runs).sum();
     let mut notes = vec![format!(
-        "{total} runs: every case in every phase and era in which it means something, {runs} times each, each in a process of its own; delays divided by {}, S36 with 300,000 notifications and S44 with 64 MiB.",
+        "{total} runs: every case in every phase and era in which it means something, {runs} times each, each in a process of its own; delays divided by {} (H10 by 5, as a server asks in whole seconds), S36 with 300,000 notifications, S44 with 64 MiB, H19-empty with 300,000 events.",
         crate::cell::SCALE
     )];
     let measured = results.values().flat_map(|tally| &tally.measured);
     notes.extend(measured.map(|(what, millis)| format!("At its slowest, {what}: {millis} ms.")));
     let table = serde_json::json!({
-        "title": "Faults of a stdio server",
-        "columns": ["case", "what the server does", "runs", "hangs", "panics", "leaks", "wrong outcomes", "duplicated effects", "longest"],
+        "title": "Faults of a server",
+        "columns": ["over", "case", "what the server does", "runs", "hangs", "panics", "leaks", "wrong outcomes", "duplicated effects", "longest"],
         "rows": rows,
         "failed": failed,
         "notes": notes,

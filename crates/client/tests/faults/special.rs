@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use wharf_client::{
     CallError, CallOptions, Connection, Containment, Direction, GoneCause, GuardProgram, Tap, TimeLimit, connect,
 };
+use wharf_testkit::http_cases::Form;
 use wharf_testkit::{faultd, oracle};
 use wharf_wire::Raw;
 
@@ -26,6 +27,7 @@ macro_rules! opened {
 mod calls;
 mod deaf;
 mod ending;
+pub mod http;
 mod listing;
 mod local;
 mod starting;
@@ -64,7 +66,14 @@ pub const OWN: &[(&str, &str)] = &[
     ("meta", "a caller's _meta travels beside the protocol's own"),
 ];
 
-pub fn find(case: &str) -> Option<Special> {
+pub fn find(cell: &Cell) -> Option<Special> {
+    match cell.form {
+        Form::Stdio => over_stdio(&cell.case),
+        Form::Http | Form::Sse => http::find(&cell.case),
+    }
+}
+
+fn over_stdio(case: &str) -> Option<Special> {
     Some(match case {
         "S01" => |_| Box::pin(starting::cannot_start()),
         "S12-drop" => |cell| Box::pin(calls::dropped_call(cell)),
@@ -103,15 +112,7 @@ pub fn find(case: &str) -> Option<Special> {
 
 /// The cell with another fault under it.
 fn with_fault(cell: &Cell, fault: &str) -> Cell {
-    Cell {
-        case: fault.to_owned(),
-        phase: cell.phase,
-        era: cell.era.clone(),
-        marker: cell.marker.clone(),
-        folder: cell.folder.clone(),
-        limits: cell.limits.clone(),
-        extra: cell.extra.clone(),
-    }
+    Cell { case: fault.to_owned(), ..cell.clone() }
 }
 
 async fn open(cell: &Cell) -> Result<Connection, Problems> {

@@ -1,10 +1,13 @@
 //! One call over HTTP: its POST, and whatever brings the answer to it.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use wharf_net::{BodyError, Method, Redirects, Request, Response, SendError, StatusCode, header};
+use wharf_net::{BodyError, Method, Redirects, Request, Response, SendError, StatusCode};
 use wharf_spec::Untrusted;
 use wharf_wire::{Era, RpcError, View, code, scan};
 
@@ -13,22 +16,27 @@ use super::answer::{EXCERPT, Events, Kind, Piece, excerpt, finish, message_of};
 use super::link::{HttpLink, Queued};
 use super::order::{LAST_EVENT, Order, SESSION};
 use super::session::Place;
-use super::status::{Meaning, meaning, retry_after, spread};
+use super::status::{Meaning, challenge, meaning, retry_after, spread};
 use super::tasks::Departure;
 use super::trouble;
 use crate::engine::{Channel, Engine, Heard, Left, Nonsense};
+use crate::era::supported_by;
 use crate::error::{CallError, Gone, GoneCause};
 
 /// How often a server that asks for patience is asked again.
 const MOST_TRIES: u32 = 5;
-/// How long the end of a stream is waited for that has brought its answer.
-const AT_END: Duration = Duration::from_millis(2);
 /// Bytes of a refusal that may be a message.
 const REFUSAL: usize = 64 << 10;
 /// How often a stream that cannot be taken up again is tried for.
 const MOST_RESUMES: u32 = 5;
-/// What was said so far that a stream taken up again may say once more.
+/// How long a stream that has brought its answer may take to end before the answer is handed over all the same.
+const END_OF_STREAM: Duration = Duration::from_millis(5);
+/// How often a quiet stream's call is looked after.
+const LOOK: Duration = Duration::from_secs(5);
+/// Names of events kept, which a stream that is taken up again may repeat.
 const NAMES_KEPT: usize = 256;
+/// Longer names of events are none: they could not be sent back.
+const LONGEST_NAME: usize = 1 << 10;
 /// Bounds of what a server may ask for before a stream is taken up again.
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
@@ -69,6 +77,10 @@ impl Exchange {
             Err(why) => return self.lose(Gone::clone(&why), Left::Never),
         };
         self.departure.note();
+        // Whoever ends the call from now on knows that it may have left; whoever did before was told that it has not.
+        if !self.is_awaited() {
+            return Next::Done;
+        }
         match self.link.post(&place, &self.order).await {
             Ok(response) => {
                 self.queued = None;
@@ -81,6 +93,10 @@ impl Exchange {
     fn unsent(&self, error: &SendError, tries: u32) -> Next {
         match error {
             SendError::Redirected { .. } | SendError::RedirectLoop => self.fail(CallError::Protocol(error.to_string())),
+            // A connection that was closed meanwhile. Nobody else asks again for what opens; and twice does no harm.
+            SendError::Broken(_) if tries == 0 && self.link.dialect.revision().is_none() => {
+                Next::Again(spread(self.link.limits.send_again))
+            }
             _ if !error.never_left() => self.lose(trouble::unsent(error), Left::Perhaps),
             // Nobody has seen it: once more cannot do it twice.
             SendError::Refused(_) | SendError::Unresolved { .. } if tries == 0 => {
@@ -99,8 +115,8 @@ impl Exchange {
         match meaning(response.status, self.order.effect, in_session) {
             Meaning::Login => self.login(response).await,
             Meaning::Later => self.later(response, tries).await,
-            Meaning::SessionExpired => self.forgotten(place),
-            Meaning::Refused | Meaning::Unclear => self.refused(response, place, in_session).await,
+            Meaning::SessionExpired => self.unknown(response, place).await,
+            Meaning::Refused | Meaning::Unclear => self.refused(response, place, tries, in_session).await,
         }
     }
 
@@ -143,7 +159,7 @@ impl Exchange {
         if kind == Kind::Json
             && let Ok(body) = response.body.collect(self.link.limits.message).await
         {
-            if !body.trim_ascii().is_empty() {
+            if is_answer(&body) {
                 let _ = self.deliver(&body, Channel::Shared);
             }
         } else {
@@ -157,18 +173,26 @@ impl Exchange {
         let channel = if self.order.era == Era::Stateless { Channel::Own } else { Channel::Shared };
         let mut past = Past::default();
         loop {
-            match events.next().await {
+            let Ok(piece) = tokio::time::timeout(LOOK, events.next()).await else {
+                // Answered elsewhere, or taken back: nothing here is waited for.
+                if self.is_awaited() {
+                    continue;
+                }
+                return Next::Done;
+            };
+            match piece {
                 Piece::Event(event) => {
                     if !past.is_new(event.id.as_deref()) {
                         continue;
                     }
-                    let Some(message) = message_of(event) else { continue };
+                    let Some(message) = message_of(event).filter(|message| self.may_say(message)) else { continue };
                     match self.deliver_at_end(&message, channel, &mut events).await {
                         Ok(Heard::Answer) => {
                             finish(events.into_body()).await;
                             return Next::Done;
                         }
-                        Ok(Heard::Other) => {}
+                        Ok(Heard::Other) if self.is_awaited() => {}
+                        Ok(Heard::Other) => return Next::Done,
                         Err(next) => return next,
                     }
                 }
@@ -184,15 +208,33 @@ impl Exchange {
         }
     }
 
-    /// Delivers a message. If it is the answer, what ends the stream is read before anybody is woken, where it comes at
-    /// once as it should: then the connection is free for what is asked next.
-    async fn deliver_at_end(&self, message: &Bytes, channel: Channel, events: &mut Events) -> Result<Heard, Next> {
-        let mut wakers = Vec::new();
-        let heard = self.engine.deliver_for(self.order.id, message, channel, &mut wakers);
-        if matches!(heard, Ok(Heard::Answer)) {
-            let _ = tokio::time::timeout(AT_END, events.next()).await;
+    /// Whether a server may say this on the stream. What is asked before a revision is agreed on, and by the rules of the
+    /// stateless era, is never answered by a server with a request (2026-07-28, basic/transports).
+    fn may_say(&self, message: &[u8]) -> bool {
+        if self.order.era == Era::Handshake || self.link.dialect.revision().is_some() {
+            return true;
         }
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        let asks = scan(message).is_ok_and(|envelope| envelope.method.is_some() && envelope.id(message).is_some());
+        if asks {
+            tracing::warn!("the server made a request, which its revision does not allow; ignored");
+        }
+        !asks
+    }
+
+    /// Delivers a message. If it is the answer, what ends the stream is read with it where it comes at once: whoever is
+    /// woken finds the connection free.
+    async fn deliver_at_end(&self, message: &Bytes, channel: Channel, events: &mut Events) -> Result<Heard, Next> {
+        let mut wakers = Woken::default();
+        let heard = self.engine.deliver_for(self.order.id, message, channel, &mut wakers.0);
+        if matches!(heard, Ok(Heard::Answer)) {
+            tokio::select! {
+                biased;
+                // The connection is put back by a task of its own, which is given the chance to.
+                _ = events.next() => tokio::task::yield_now().await,
+                () = tokio::time::sleep(END_OF_STREAM) => {}
+            }
+        }
+        drop(wakers);
         heard.map_err(|nonsense| self.nonsense(nonsense))
     }
 
@@ -205,8 +247,10 @@ impl Exchange {
         let wait = past.retry.unwrap_or(self.link.limits.resume).clamp(SHORTEST_RETRY, LONGEST_RETRY);
         for _ in 0..MOST_RESUMES {
             tokio::time::sleep(wait).await;
-            let Some(request) = self.link.stream_request(place, Some(last)) else { break };
-            match self.link.net.send(request).await {
+            if !self.is_awaited() {
+                return Err(Next::Done);
+            }
+            match self.link.net.send(self.link.stream_request(place, Some(last))).await {
                 Ok(response) if response.status.is_success() && Kind::of(&response.headers) == Kind::Events => {
                     return Ok(Events::new(response.body, &self.link.limits));
                 }
@@ -225,8 +269,7 @@ impl Exchange {
     }
 
     async fn login(&self, mut response: Response) -> Next {
-        let challenge = response.headers.get(header::WWW_AUTHENTICATE);
-        let challenge = challenge.map(|text| Untrusted::from_bytes(text.as_bytes()).shortened(300).to_string());
+        let challenge = challenge(&response.headers);
         let status = response.status.as_u16();
         let said = excerpt(&mut response.body).await;
         self.fail(CallError::Unauthorized { status, challenge, said })
@@ -234,7 +277,8 @@ impl Exchange {
 
     async fn later(&self, mut response: Response, tries: u32) -> Next {
         let asked = retry_after(&response.headers, SystemTime::now());
-        let wait = spread(asked.unwrap_or(self.link.limits.send_again * 2u32.pow(tries)));
+        let least = self.link.limits.send_again;
+        let wait = spread(asked.map_or(least * 2u32.pow(tries), |asked| asked.max(least)));
         let left = self.engine.time_left(self.order.id).unwrap_or_default();
         if tries < MOST_TRIES && wait < left {
             finish(response.body).await;
@@ -244,22 +288,45 @@ impl Exchange {
         self.fail(CallError::Status { status, detail, retry_after: asked })
     }
 
+    /// 404 in a session: the session is forgotten, unless the message says that it is the method which is not known.
+    async fn unknown(&self, mut response: Response, place: &Place) -> Next {
+        let body = self.refusal_of(&mut response).await;
+        match refusal_in(&body, &self.link.limits) {
+            Some(error) if error.code == code::METHOD_NOT_FOUND => {
+                self.deliver(&body, Channel::Refusal).map_or_else(|next| next, |_| Next::Done)
+            }
+            _ => self.forgotten(place),
+        }
+    }
+
+    async fn refusal_of(&self, response: &mut Response) -> Bytes {
+        let body = tokio::time::timeout(self.link.limits.dial, response.body.collect(REFUSAL)).await;
+        body.ok().and_then(Result::ok).unwrap_or_default()
+    }
+
     fn forgotten(&self, place: &Place) -> Next {
         self.link.expired(place);
         self.lose(trouble::expired(), Left::Perhaps)
     }
 
     /// A status that is an error. Often the message that says why comes with it.
-    async fn refused(&self, mut response: Response, place: &Place, in_session: bool) -> Next {
+    async fn refused(&self, mut response: Response, place: &Place, tries: u32, in_session: bool) -> Next {
         let status = response.status;
-        let body = tokio::time::timeout(self.link.limits.dial, response.body.collect(REFUSAL)).await;
-        let body = body.ok().and_then(Result::ok).unwrap_or_default();
+        let body = self.refusal_of(&mut response).await;
         if let Some(error) = refusal_in(&body, &self.link.limits) {
             if in_session && means_no_session(status, &error) {
                 return self.forgotten(place);
             }
-            if error.code == code::UNSUPPORTED_REVISION && self.link.dialect.revision().is_some() {
-                return self.changed();
+            if error.code == code::UNSUPPORTED_REVISION
+                && let Some(agreed) = self.link.dialect.revision()
+            {
+                let still_spoken = supported_by(&error).iter().any(|named| named == agreed.as_str());
+                match (still_spoken, tries) {
+                    (false, _) => return self.changed(),
+                    // It names what it refuses, and has done nothing: perhaps not all of it is up to date yet.
+                    (true, 0) => return Next::Again(spread(self.link.limits.send_again)),
+                    (true, _) => {}
+                }
             }
             if self.order.opens
                 && matches!(status.as_u16(), 400 | 404 | 405)
@@ -282,21 +349,25 @@ impl Exchange {
     /// The server no longer speaks the revision that was agreed on; whoever connects again learns what it does speak.
     fn changed(&self) -> Next {
         tracing::warn!("the server no longer speaks the revision that was agreed on");
-        self.lose(trouble::changed(), Left::Never);
-        self.engine.lose(trouble::changed());
+        self.engine.lose_turned_away(Some(self.order.id), trouble::changed());
         Next::Done
     }
 
     fn deliver(&self, message: &Bytes, channel: Channel) -> Result<Heard, Next> {
         let mut wakers = Vec::new();
         let heard = self.engine.deliver_for(self.order.id, message, channel, &mut wakers);
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
         heard.map_err(|nonsense| self.nonsense(nonsense))
     }
 
     fn nonsense(&self, Nonsense(what): Nonsense) -> Next {
         self.engine.lose(Gone::because(GoneCause::NotMcp(what)));
         Next::Done
+    }
+
+    /// Whether the call still has no outcome.
+    fn is_awaited(&self) -> bool {
+        self.engine.time_left(self.order.id).is_some()
     }
 
     fn fail(&self, error: CallError) -> Next {
@@ -310,32 +381,66 @@ impl Exchange {
     }
 }
 
+impl Drop for Exchange {
+    /// An exchange that ends without an outcome, with its runtime or by a panic, leaves nobody waiting.
+    fn drop(&mut self) {
+        if self.link.form == Form::Streamable && self.is_awaited() {
+            self.lose(trouble::cut("what was to bring the answer has ended"), Left::Perhaps);
+        }
+    }
+}
+
+/// Whoever has an answer, woken when this is dropped: an exchange that is ended between the two must not keep it.
+#[derive(Default)]
+struct Woken(Vec<Waker>);
+
+impl Drop for Woken {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
+}
+
 /// What a call's streams have said so far.
 #[derive(Default)]
 struct Past {
     last: Option<String>,
     retry: Option<Duration>,
-    names: std::collections::VecDeque<String>,
+    /// What came before the last cut. Within one stream nothing is compared: servers on the Java SDK give all its events
+    /// the same name.
+    before: HashSet<u64>,
+    since: Vec<u64>,
+    hasher: RandomState,
 }
 
 impl Past {
-    /// Whether an event has not been seen: a stream that is taken up again may repeat some.
+    /// Whether an event has not been seen before a cut.
     fn is_new(&mut self, id: Option<&str>) -> bool {
-        let Some(id) = id.filter(|id| !id.is_empty()) else { return true };
-        if self.names.iter().any(|name| name == id) {
+        let Some(id) = id.filter(|id| !id.is_empty() && id.len() <= LONGEST_NAME) else { return true };
+        let name = self.hasher.hash_one(id);
+        if self.before.contains(&name) {
             return false;
         }
-        if self.names.len() == NAMES_KEPT {
-            self.names.pop_front();
+        if self.since.len() < NAMES_KEPT {
+            self.since.push(name);
         }
-        self.names.push_back(id.to_owned());
         true
     }
 
+    /// A stream has ended.
     fn note(&mut self, events: &Events) {
-        self.last = events.last_id().map(str::to_owned).or(self.last.take());
+        let last = events.last_id().filter(|id| id.len() <= LONGEST_NAME).map(str::to_owned);
+        self.last = last.or(self.last.take());
         self.retry = events.retry().or(self.retry);
+        if self.before.len() > 4 * NAMES_KEPT {
+            self.before.clear();
+        }
+        self.before.extend(self.since.drain(..));
     }
+}
+
+/// Whether a body answers something, and does not only say that the message was taken.
+fn is_answer(body: &Bytes) -> bool {
+    scan(body).is_ok_and(|found| found.method.is_none() && (found.result.is_some() || found.error.is_some()))
 }
 
 /// The error a body carries, if it is a message that does.
@@ -351,15 +456,16 @@ fn means_no_session(status: StatusCode, error: &RpcError) -> bool {
 
 impl HttpLink {
     /// A GET for a stream: a new one, or one to be taken up after an event.
-    pub fn stream_request(&self, place: &Place, after: Option<&str>) -> Option<Request> {
+    pub fn stream_request(&self, place: &Place, after: Option<&str>) -> Request {
         let mut headers = self.headers.listening(self.dialect.revision());
         if let Some(id) = &place.id {
             headers.insert(SESSION, id.clone());
         }
-        if let Some(last) = after {
-            headers.insert(LAST_EVENT, last.parse().ok()?);
+        // A name that a header cannot carry is as good as none.
+        if let Some(last) = after.and_then(|last| last.parse().ok()) {
+            headers.insert(LAST_EVENT, last);
         }
         let url = place.url.clone();
-        Some(Request { method: Method::GET, url, headers, body: Bytes::new(), redirects: Redirects::SameOrigin })
+        Request { method: Method::GET, url, headers, body: Bytes::new(), redirects: Redirects::SameOrigin }
     }
 }

@@ -17,6 +17,7 @@ use super::tasks::Tasks;
 use super::{Form, Remote};
 use crate::engine::{Dialect, Engine, Label, Link, Message, NotTaken, Ticket};
 use crate::era::{DISCOVER, INITIALIZE, INITIALIZED};
+use crate::error::{Gone, GoneCause};
 use crate::limits::Limits;
 use crate::transport::{Opening, keep_time};
 
@@ -60,7 +61,7 @@ impl HttpLink {
             queued: AtomicUsize::new(0),
             refusing: AtomicBool::new(false),
             look: Notify::new(),
-            heard: watch::Sender::new(form == Form::Sse),
+            heard: watch::Sender::new(false),
             limits,
         })
     }
@@ -81,8 +82,8 @@ impl HttpLink {
     /// Ends calls whose time is up, as long as the link is there.
     pub fn keep_time(&self, engine: &Arc<Engine>) {
         let Some(link) = self.me.upgrade() else { return };
-        let engine = engine.clone();
-        self.tasks.upkeep(async move { keep_time(&engine, &link.look).await });
+        let clock = Clock(engine.clone());
+        self.tasks.upkeep(async move { keep_time(&clock.0, &link.look).await });
     }
 
     /// Takes nothing more.
@@ -90,15 +91,17 @@ impl HttpLink {
         self.refusing.store(true, Ordering::Release);
     }
 
+    pub fn is_refusing(&self) -> bool {
+        self.refusing.load(Ordering::Acquire)
+    }
+
     /// Says what is left to be said, leaves the session, and ends everything that is under way.
     pub async fn leave(&self) {
-        self.tasks.abort_all_but_words();
-        // Withdrawals are on their way; a server that does not take them is not waited for.
-        let _ = tokio::time::timeout(self.limits.stop_grace, async {
-            self.tasks.idle().await;
-            self.part().await;
-        })
-        .await;
+        self.tasks.abort_calls();
+        // Withdrawals are on their way, and before 2025-03-26 need the stream; a server that does not take them is not
+        // waited for.
+        let _ = tokio::time::timeout(self.limits.stop_grace / 2, self.tasks.all_said()).await;
+        let _ = tokio::time::timeout(self.limits.stop_grace / 2, self.part()).await;
         self.tasks.abort_all();
         self.tasks.idle().await;
     }
@@ -128,21 +131,27 @@ impl HttpLink {
     }
 
     fn mention(&self, body: Bytes, queued: Queued) -> Ticket {
-        let begins = &body[..] == INITIALIZED.as_bytes();
-        let order = Order::word(self, body);
-        self.tasks.word(async move {
-            queued.link.say(order).await;
-            if begins {
+        if &body[..] == INITIALIZED.as_bytes() {
+            // From here on: whatever is asked next must not overtake it.
+            self.session.hold();
+            self.tasks.word(async move {
+                queued.link.greet().await;
                 queued.link.listen();
-            }
-        });
+                if queued.link.form == Form::Sse {
+                    queued.link.heard.send_replace(true);
+                }
+            });
+        } else {
+            let order = Order::word(self, body);
+            self.tasks.word(async move { queued.link.say(order).await });
+        }
         Ticket(0)
     }
 }
 
 impl Link for HttpLink {
     fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
-        let link = self.me.upgrade().filter(|_| !self.refusing.load(Ordering::Acquire));
+        let link = self.me.upgrade().filter(|_| !self.is_refusing());
         let Some(link) = link else { return Err(NotTaken::Closed) };
         let body = gathered(&message);
         let queued = Queued::enter(&link, body.len())?;
@@ -164,6 +173,15 @@ impl Link for HttpLink {
 
     fn wake(&self) {
         self.look.notify_one();
+    }
+}
+
+/// Whoever keeps the time. Without it, no call would ever run out of any.
+struct Clock(Arc<Engine>);
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        self.0.lose(Gone::because(GoneCause::Closed));
     }
 }
 

@@ -18,15 +18,15 @@ const SHORT_LIVED: Duration = Duration::from_secs(5);
 /// Bounds of the wait before it is opened again.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// Openings in a row that may fail.
-const MOST_FAILURES: u32 = 8;
+/// Longer names of events are none: they could not be sent back.
+const LONGEST_NAME: usize = 1 << 10;
 
 /// How an attempt to listen ended.
 enum Ended {
     /// The server offers no such stream, or the connection is gone.
     ForGood,
-    /// It was there and is not any more.
-    Cut(Option<Duration>),
+    /// It was there and is not any more, after having said something or nothing.
+    Cut { asked: Option<Duration>, spoke: bool },
     /// It could not be opened.
     Failed,
 }
@@ -41,9 +41,10 @@ impl HttpLink {
 
     /// Begins to listen, as long as the session lasts.
     pub fn listen(self: &Arc<Self>) {
-        let (link, place, engine) = (self.clone(), self.session.current(), self.engine());
+        let place = self.session.current().filter(|_| !self.is_refusing());
+        let (link, engine) = (self.clone(), self.engine());
         let (Some(place), Some(engine)) = (place.filter(|_| self.form == Form::Streamable), engine) else { return };
-        self.tasks.upkeep(async move { Listening { link, engine, place, last: None }.run().await });
+        self.tasks.upkeep(async move { Listening { link, engine, place, last: None, opened: false }.run().await });
     }
 }
 
@@ -52,37 +53,44 @@ struct Listening {
     engine: Arc<Engine>,
     place: Arc<Place>,
     last: Option<String>,
+    /// It has been open.
+    opened: bool,
 }
 
 impl Listening {
     async fn run(mut self) {
-        let mut failures = 0;
-        while failures < MOST_FAILURES {
+        let mut failures = 0u32;
+        loop {
             let began = Instant::now();
-            let asked = match self.listen().await {
+            let (asked, fine) = match self.listen().await {
                 Ended::ForGood => return,
-                Ended::Cut(asked) => asked,
-                Ended::Failed => None,
+                Ended::Cut { asked, spoke } => (asked, spoke || began.elapsed() > SHORT_LIVED),
+                Ended::Failed => (None, false),
             };
-            failures = if began.elapsed() > SHORT_LIVED { 0 } else { failures + 1 };
-            let patience = self.link.limits.resume * 2u32.pow(failures.saturating_sub(1).min(6));
-            // What the server asks for is enough while it keeps the stream; a stream that fails is asked for less often.
+            failures = if fine { 0 } else { failures + 1 };
+            let patience = self.link.limits.resume.saturating_mul(1 << failures.saturating_sub(1).min(6));
+            // What the server asks for is enough while it keeps the stream; one that fails is asked for less often.
             let wait = if failures > 1 { asked.unwrap_or_default().max(patience) } else { asked.unwrap_or(patience) };
             tokio::time::sleep(wait.clamp(SHORTEST_WAIT, LONGEST_WAIT)).await;
         }
-        tracing::debug!("the server's own stream does not stay open; it is not opened any more");
     }
 
     async fn listen(&mut self) -> Ended {
-        let Some(request) = self.link.stream_request(&self.place, self.last.as_deref()) else { return Ended::ForGood };
+        let request = self.link.stream_request(&self.place, self.last.as_deref());
         let opened = tokio::time::timeout(self.link.limits.headers, self.link.net.send(request)).await;
         self.link.heard.send_replace(true);
         let Ok(Ok(response)) = opened else { return Ended::Failed };
         match response.status {
             status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {
+                if self.opened && self.last.is_none() {
+                    // Nothing says where it was cut, so something may have been said meanwhile.
+                    self.link.dialect.have_missed();
+                }
+                self.opened = true;
                 self.read(Events::new(response.body, &self.link.limits)).await
             }
-            StatusCode::NOT_FOUND if self.place.id.is_some() => {
+            // Where there has been a stream, the session is forgotten; elsewhere there is just nothing to GET.
+            StatusCode::NOT_FOUND if self.opened && self.place.id.is_some() => {
                 self.link.expired(&self.place);
                 Ended::ForGood
             }
@@ -93,18 +101,21 @@ impl Listening {
     }
 
     async fn read(&mut self, mut events: Events) -> Ended {
+        let mut spoke = false;
         loop {
             match events.next().await {
                 Piece::Event(event) => {
                     let Some(message) = message_of(event) else { continue };
+                    spoke = true;
                     if let Err(nonsense) = deliver(&self.engine, &message) {
                         self.engine.lose(Gone::because(GoneCause::NotMcp(nonsense.0)));
                         return Ended::ForGood;
                     }
                 }
                 Piece::End(_) => {
-                    self.last = events.last_id().map(str::to_owned).or(self.last.take());
-                    return Ended::Cut(events.retry());
+                    let last = events.last_id().filter(|id| id.len() <= LONGEST_NAME).map(str::to_owned);
+                    self.last = last.or(self.last.take());
+                    return Ended::Cut { asked: events.retry(), spoke };
                 }
                 Piece::TooLarge => {
                     tracing::warn!("the server's own stream brought a message over the size limit");

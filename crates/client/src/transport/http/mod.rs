@@ -53,7 +53,9 @@ impl Remote {
         if !matches!(spec.url.scheme(), "http" | "https") || spec.url.host_str().is_none() {
             return Err(ConnectCause::BadAddress(shown_url(&spec.url)));
         }
-        let headers = Headers::new(&spec.headers).map_err(ConnectCause::BadHeader)?;
+        let mut spec = spec.clone();
+        let mut headers = Headers::new(&spec.headers).map_err(ConnectCause::BadHeader)?;
+        headers.log_in(&mut spec.url).map_err(ConnectCause::BadHeader)?;
         let mut options = NetOptions::default();
         options.proxy.clone_from(&spec.proxy);
         options.extra_ca.clone_from(&spec.extra_ca);
@@ -62,7 +64,7 @@ impl Remote {
         // The address was given by whoever owns this program, who may mean their own machine by it.
         options.reach = Reach::Anywhere;
         let net = Net::open(&options).await.map_err(ConnectCause::Net)?;
-        Ok(Self { spec: spec.clone(), headers, net, form })
+        Ok(Self { spec, headers, net, form })
     }
 
     /// The same server in another form.

@@ -1,6 +1,8 @@
 //! What one message carries in its headers, by era.
 
+use base64::Engine as _;
 use bytes::Bytes;
+use url::Url;
 use wharf_net::{HeaderMap, HeaderName, HeaderValue, header};
 use wharf_spec::Secret;
 use wharf_wire::{Era, Revision, header_text};
@@ -44,6 +46,7 @@ impl Headers {
     /// Reads what the owner wants sent. An error says what is wrong, without the value.
     pub fn new(wanted: &[(String, Secret)]) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
         for (name, value) in wanted {
             let known = HeaderName::try_from(name.as_str()).map_err(|_| format!("`{name}` is no name for a header"))?;
             if is_reserved(&known) {
@@ -52,10 +55,32 @@ impl Headers {
             let mut value = HeaderValue::from_str(value.reveal())
                 .map_err(|_| format!("the value of `{name}` has characters a header cannot carry"))?;
             value.set_sensitive(true);
-            headers.append(known, value);
+            if known == header::USER_AGENT {
+                headers.insert(known, value);
+            } else {
+                headers.append(known, value);
+            }
         }
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
         Ok(Self(headers))
+    }
+
+    /// Who logs in by the address itself says so in a header instead: an address travels further than a header does.
+    pub fn log_in(&mut self, url: &mut Url) -> Result<(), String> {
+        if url.username().is_empty() && url.password().is_none() {
+            return Ok(());
+        }
+        if self.0.contains_key(header::AUTHORIZATION) {
+            return Err("the address says who logs in, and so does `Authorization`".to_owned());
+        }
+        let who = format!("{}:{}", unescaped(url.username()), unescaped(url.password().unwrap_or_default()));
+        let text = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(who));
+        let mut value =
+            HeaderValue::from_str(&text).map_err(|_| "the address names nobody who can log in".to_owned())?;
+        value.set_sensitive(true);
+        self.0.insert(header::AUTHORIZATION, value);
+        // Only addresses that can name nobody refuse, and this one did.
+        let _ = url.set_username("").and_then(|()| url.set_password(None));
+        Ok(())
     }
 
     fn posting(&self) -> HeaderMap {
@@ -79,6 +104,20 @@ impl Headers {
         name_revision(&mut headers, revision);
         headers
     }
+}
+
+/// A part of a URL without its escapes.
+fn unescaped(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escaped = bytes.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
+        let byte = escaped.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        plain.push(byte.unwrap_or(bytes[at]));
+        at += if byte.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&plain).into_owned()
 }
 
 /// In the handshake eras the revision is named from 2025-06-18 on.
@@ -169,6 +208,17 @@ mod tests {
         for name in ["Authorization", "X-Api-Key", "Cookie"] {
             assert!(Headers::new(&[(name.to_owned(), Secret::new("x"))]).is_ok(), "{name}");
         }
+    }
+
+    #[test]
+    fn who_logs_in_by_the_address_does_so_by_a_header() {
+        let mut headers = Headers::new(&[]).unwrap();
+        let mut url = Url::parse("https://me:p%40ss@example.org/mcp").unwrap();
+        headers.log_in(&mut url).unwrap();
+        assert_eq!(url.as_str(), "https://example.org/mcp");
+        assert_eq!(headers.0[header::AUTHORIZATION], "Basic bWU6cEBzcw==");
+        let mut url = Url::parse("https://me@example.org/mcp").unwrap();
+        assert!(headers.log_in(&mut url).is_err(), "somebody else logs in already");
     }
 
     #[test]

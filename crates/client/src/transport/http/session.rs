@@ -19,11 +19,10 @@ use super::answer;
 use super::link::HttpLink;
 use super::order::{Order, SESSION};
 use super::trouble;
+use crate::counters::Count;
 use crate::era::{self, INITIALIZED};
 use crate::error::Gone;
 
-/// Between two attempts to meet a server again that could not be met.
-const AGAIN: Duration = Duration::from_secs(1);
 /// Longer names of a session are none.
 const LONGEST: usize = 4 << 10;
 
@@ -35,11 +34,12 @@ pub(super) struct Place {
     pub id: Option<HeaderValue>,
     /// Which of the places so far it is.
     number: u64,
+    since: Instant,
 }
 
 impl Place {
     pub fn new(url: Url) -> Self {
-        Self { url, id: None, number: 0 }
+        Self { url, id: None, number: 0, since: Instant::now() }
     }
 
     /// The same place, under the name a server has given.
@@ -57,6 +57,8 @@ impl Place {
 enum State {
     /// Not met yet, or being met again.
     Away,
+    /// Met, and about to be told that it was understood: nothing else may reach it before that.
+    Greeting(Arc<Place>),
     Joined(Arc<Place>),
     /// Could not be met again.
     Lost {
@@ -90,9 +92,36 @@ impl Session {
     }
 
     /// Messages go here from now on.
-    pub fn join(&self, mut place: Place) {
+    pub fn join(&self, place: Place) {
+        self.state.send_replace(State::Joined(self.numbered(place)));
+    }
+
+    /// Messages go here once the server has been greeted.
+    pub fn approach(&self, place: Place) {
+        self.state.send_replace(State::Greeting(self.numbered(place)));
+    }
+
+    /// Holds messages back until the server has been greeted.
+    pub fn hold(&self) {
+        self.state.send_modify(|state| {
+            if let State::Joined(place) = state {
+                *state = State::Greeting(place.clone());
+            }
+        });
+    }
+
+    fn release(&self) {
+        self.state.send_modify(|state| {
+            if let State::Greeting(place) = state {
+                *state = State::Joined(place.clone());
+            }
+        });
+    }
+
+    fn numbered(&self, mut place: Place) -> Arc<Place> {
         place.number = self.places.fetch_add(1, Ordering::Relaxed) + 1;
-        self.state.send_replace(State::Joined(Arc::new(place)));
+        place.since = Instant::now();
+        Arc::new(place)
     }
 
     /// The server has named the session.
@@ -107,7 +136,8 @@ impl Session {
     /// Messages go nowhere until it is met again. False when that is known already.
     pub fn leave(&self, place: &Place) -> bool {
         self.state.send_if_modified(|state| {
-            let current = matches!(state, State::Joined(joined) if joined.number == place.number);
+            let current =
+                matches!(state, State::Joined(known) | State::Greeting(known) if known.number == place.number);
             if current {
                 *state = State::Away;
             }
@@ -119,8 +149,16 @@ impl Session {
         self.state.send_replace(State::Lost { why: Arc::new(why), at: Instant::now() });
     }
 
-    /// Where messages go, if anywhere.
+    /// Where messages go, or will go once the server has been greeted.
     pub fn current(&self) -> Option<Arc<Place>> {
+        match &*self.state.borrow() {
+            State::Joined(place) | State::Greeting(place) => Some(place.clone()),
+            _ => None,
+        }
+    }
+
+    /// Where messages may go at once.
+    fn joined(&self) -> Option<Arc<Place>> {
         match &*self.state.borrow() {
             State::Joined(place) => Some(place.clone()),
             _ => None,
@@ -128,9 +166,9 @@ impl Session {
     }
 
     /// Takes the attempt to meet a lost server again upon itself, if it is time for that.
-    fn take_attempt(&self) -> bool {
+    pub fn take_attempt(&self, after: Duration) -> bool {
         self.state.send_if_modified(|state| {
-            let due = matches!(state, State::Lost { at, .. } if at.elapsed() >= AGAIN);
+            let due = matches!(state, State::Lost { at, .. } if at.elapsed() >= after);
             if due {
                 *state = State::Away;
             }
@@ -140,12 +178,12 @@ impl Session {
 
     async fn settled(&self) -> Result<Arc<Place>, Arc<Gone>> {
         let mut state = self.state.subscribe();
-        let settled = state.wait_for(|state| !matches!(state, State::Away)).await;
+        let settled = state.wait_for(|state| !matches!(state, State::Away | State::Greeting(_))).await;
         match settled.as_deref() {
             Ok(State::Joined(place)) => Ok(place.clone()),
             Ok(State::Lost { why, .. }) => Err(why.clone()),
             // The sender lives as long as this does.
-            Ok(State::Away) | Err(_) => Err(Arc::new(trouble::expired())),
+            Ok(State::Away | State::Greeting(_)) | Err(_) => Err(Arc::new(trouble::expired())),
         }
     }
 }
@@ -153,10 +191,10 @@ impl Session {
 impl HttpLink {
     /// Where messages go, once that is known.
     pub async fn place(self: &Arc<Self>) -> Result<Arc<Place>, Arc<Gone>> {
-        if let Some(place) = self.session.current() {
+        if let Some(place) = self.session.joined() {
             return Ok(place);
         }
-        if self.session.take_attempt() {
+        if self.session.take_attempt(self.limits.resume) {
             self.meet_again();
         }
         self.session.settled().await
@@ -164,7 +202,13 @@ impl HttpLink {
 
     /// The server has forgotten the session.
     pub fn expired(self: &Arc<Self>, place: &Place) {
-        if self.session.leave(place) {
+        if !self.session.leave(place) {
+            return;
+        }
+        // A server that forgets at once is not asked as fast as it forgets.
+        if place.number > 1 && place.since.elapsed() < self.limits.resume {
+            self.session.lose(trouble::expired());
+        } else {
             self.meet_again();
         }
     }
@@ -185,10 +229,10 @@ impl HttpLink {
         let place = Place::new(self.home.clone());
         match tokio::time::timeout(self.limits.startup, self.introduce(&place, initialize)).await {
             Ok(Ok(place)) => {
-                self.session.join(place);
-                self.say(Order::word(&self, Bytes::from_static(INITIALIZED.as_bytes()))).await;
+                self.session.approach(place);
+                self.greet().await;
                 tracing::info!("the server had forgotten the session; a new one is open");
-                self.dialect.begun_anew();
+                self.dialect.begun_anew(&engine);
                 self.listen();
             }
             Ok(Err(why)) if why.is_final() => engine.lose(why),
@@ -231,14 +275,52 @@ impl HttpLink {
         self.net.send(Request { method: Method::POST, url, headers, body, redirects: Redirects::SameOrigin }).await
     }
 
+    /// Tells the server that it was understood, and lets everything else go there. A server that does not take it is not
+    /// waited for; one that cannot have heard it is told once more, which does no harm.
+    pub async fn greet(self: &Arc<Self>) {
+        let Some(place) = self.session.current() else { return };
+        let order = Order::word(self, Bytes::from_static(INITIALIZED.as_bytes()));
+        let told = tokio::time::timeout(self.limits.headers, async {
+            match self.post(&place, &order).await {
+                Err(_) => self.post(&place, &order).await,
+                taken => taken,
+            }
+        });
+        if let Ok(outcome) = told.await {
+            self.said(&place, outcome).await;
+        }
+        self.session.release();
+    }
+
     /// Posts a message that gets no answer. That it was not taken is noted, and no more can be done.
     pub async fn say(self: &Arc<Self>, order: Order) {
-        let Ok(place) = self.place().await else { return };
-        match self.post(&place, &order).await {
+        let told = tokio::time::timeout(self.limits.headers, async {
+            match self.place().await {
+                Ok(place) => {
+                    let outcome = self.post(&place, &order).await;
+                    self.said(&place, outcome).await;
+                }
+                Err(_) => self.unsaid("the server cannot be reached"),
+            }
+        });
+        if told.await.is_err() {
+            self.unsaid("the server does not take it");
+        }
+    }
+
+    fn unsaid(&self, why: &str) {
+        if let Some(engine) = self.engine() {
+            engine.tally.warn(Count::Unsent, "a notification or a reply could not be sent");
+        }
+        tracing::debug!(why, "a notification or a reply could not be sent");
+    }
+
+    async fn said(self: &Arc<Self>, place: &Place, outcome: Result<wharf_net::Response, wharf_net::SendError>) {
+        match outcome {
             Ok(response) if response.status.is_success() => answer::finish(response.body).await,
-            Ok(response) if response.status == 404 && place.id.is_some() => self.expired(&place),
-            Ok(response) => tracing::debug!(status = response.status.as_u16(), "a notification or reply was not taken"),
-            Err(error) => tracing::debug!(%error, "a notification or reply could not be sent"),
+            Ok(response) if response.status == 404 && place.id.is_some() => self.expired(place),
+            Ok(response) => self.unsaid(&format!("HTTP {}", response.status)),
+            Err(error) => self.unsaid(&error.to_string()),
         }
     }
 
@@ -250,7 +332,9 @@ impl HttpLink {
         headers.insert(SESSION, id);
         let request =
             Request { method: Method::DELETE, url, headers, body: Bytes::new(), redirects: Redirects::SameOrigin };
-        // Whatever it says: servers that keep no sessions answer 405.
-        let _ = self.net.send(request).await;
+        // Whatever it says: servers that keep no sessions answer 405. One that was gone meanwhile is told on a new connection.
+        if self.net.send(request.clone()).await.is_err() {
+            let _ = self.net.send(request).await;
+        }
     }
 }

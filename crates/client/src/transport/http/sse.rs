@@ -19,7 +19,6 @@ use super::order::Order;
 use super::session::Place;
 use super::trouble;
 use crate::engine::Engine;
-use crate::era::INITIALIZED;
 use crate::error::{ConnectCause, Gone, GoneCause};
 
 /// Attempts to open the stream again before the server is given up.
@@ -59,21 +58,19 @@ impl HttpLink {
     }
 
     async fn await_endpoint(&self) -> Result<(Events, Url), NoStream> {
-        let Some(request) = self.stream_request(&Place::new(self.home.clone()), None) else {
-            return Err(NoStream::Failed(trouble::expired()));
-        };
+        let request = self.stream_request(&Place::new(self.home.clone()), None);
         let response = self.net.send(request).await.map_err(|error| NoStream::Failed(trouble::unsent(&error)))?;
         match response.status {
             status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Err(NoStream::Refused(ConnectCause::Unauthorized {
-                    status: response.status.as_u16(),
-                    challenge: None,
-                }));
+                let (status, challenge) = (response.status.as_u16(), super::status::challenge(&response.headers));
+                return Err(NoStream::Refused(ConnectCause::Unauthorized { status, challenge }));
             }
-            status if status.is_server_error() => return Err(NoStream::Failed(trouble::status(status, ""))),
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                return Err(NoStream::Failed(trouble::status(status, "")));
+            }
             status => {
-                let detail = "it offers no stream of events".to_owned();
+                let detail = "what it answers to GET is no stream of events".to_owned();
                 return Err(NoStream::Refused(ConnectCause::Status { status: status.as_u16(), detail }));
             }
         }
@@ -108,31 +105,37 @@ impl HttpLink {
         });
     }
 
-    /// Opens the stream again and introduces us anew.
+    /// Opens the stream again and introduces us anew. Between attempts, calls fail at once instead of waiting.
     pub async fn reopen(self: Arc<Self>) {
         let Some(engine) = self.engine() else { return };
         let mut wait = self.limits.resume;
-        let mut last = trouble::cut("the stream was lost");
-        for _ in 0..MOST_ATTEMPTS {
-            match self.begin_anew(&engine).await {
+        for attempt in 1.. {
+            let gone = match self.begin_anew(&engine).await {
                 Ok(events) => {
                     tracing::info!("the stream was lost; a new one is open");
-                    self.dialect.begun_anew();
+                    self.dialect.begun_anew(&engine);
                     return self.drive(events);
                 }
-                Err(gone) if gone.is_final() => return engine.lose(gone),
-                Err(gone) => last = gone,
+                Err(gone) => gone,
+            };
+            if attempt == MOST_ATTEMPTS || gone.is_final() {
+                return engine.lose(gone);
             }
+            self.session.lose(gone);
             tokio::time::sleep(super::status::spread(wait)).await;
             wait = (wait * 2).min(Duration::from_secs(60));
+            // Perhaps a call could not wait, and somebody else is at it.
+            if !self.session.take_attempt(Duration::ZERO) {
+                return;
+            }
         }
-        engine.lose(last);
     }
 
     async fn begin_anew(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<Events, Gone> {
         let (mut events, endpoint) = self.open_stream().await.map_err(|error| match error {
             NoStream::Failed(gone) => gone,
-            NoStream::Refused(cause) => trouble::cut(&cause.to_string()),
+            // It was there and offered a stream; now it says that it does not.
+            NoStream::Refused(cause) => Gone { hint: Some(cause.to_string()), ..trouble::changed() },
         })?;
         let place = Place::new(endpoint);
         // Lost before it was ever met: whoever connects is told by the loss of `initialize`.
@@ -150,22 +153,21 @@ impl HttpLink {
             self.check_introduction(&message)
         });
         introduced.await.unwrap_or_else(|_| Err(trouble::unanswered(self.limits.startup)))?;
-        self.session.join(place);
-        self.say(Order::word(self, Bytes::from_static(INITIALIZED.as_bytes()))).await;
+        self.session.approach(place);
+        self.greet().await;
         Ok(events)
     }
 }
 
 /// Where messages are to be posted: anywhere, as long as it is the stream's own origin.
 fn endpoint(base: &Url, text: &[u8]) -> Result<Url, ConnectCause> {
-    let text = String::from_utf8_lossy(text);
-    let shown = || Untrusted::new(text.as_ref()).shortened(200).to_string();
-    let url =
-        base.join(text.trim()).map_err(|_| ConnectCause::BadEndpoint { endpoint: shown(), stream: shown_url(base) })?;
-    if url.origin() != base.origin() {
-        return Err(ConnectCause::BadEndpoint { endpoint: shown(), stream: shown_url(base) });
-    }
-    Ok(url)
+    let url = base.join(String::from_utf8_lossy(text).trim()).ok();
+    // Shown without its query, which often is the session's name.
+    let shown = url.as_ref().map_or_else(|| "no address".to_owned(), shown_url);
+    url.filter(|url| url.origin() == base.origin()).ok_or_else(|| ConnectCause::BadEndpoint {
+        endpoint: Untrusted::new(shown).shortened(200).to_string(),
+        stream: shown_url(base),
+    })
 }
 
 /// Brings what the stream says to whom it concerns, until it ends.

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use wharf_net::{HeaderMap, StatusCode, header};
+use wharf_spec::Untrusted;
 
 use crate::engine::Effect;
 
@@ -46,6 +47,12 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
         Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default(),
     };
     Some(wait.min(LONGEST_WAIT))
+}
+
+/// What a server wants to know, as it says; escaped.
+pub(super) fn challenge(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(header::WWW_AUTHENTICATE)?;
+    Some(Untrusted::from_bytes(text.as_bytes()).shortened(300).to_string())
 }
 
 /// A little more than a wait, so that those who wait for the same thing do not all come at once.

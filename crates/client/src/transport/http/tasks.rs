@@ -30,6 +30,8 @@ pub(super) struct Tasks {
 struct Running {
     tasks: HashMap<Errand, Task>,
     numbered: u64,
+    /// Nothing is begun any more.
+    closed: bool,
 }
 
 struct Task {
@@ -98,6 +100,9 @@ impl Tasks {
     ) {
         let errand = {
             let mut running = locked(&self.running);
+            if running.closed {
+                return;
+            }
             running.numbered += 1;
             let errand = name(running.numbered);
             running.tasks.insert(errand, Task { handle: None, unwanted: false, left });
@@ -129,13 +134,15 @@ impl Tasks {
         running.tasks.get(&Errand::Call(id)).is_none_or(|task| task.left.load(Ordering::Acquire))
     }
 
+    /// Ends everything, and begins nothing more.
     pub fn abort_all(&self) {
+        locked(&self.running).closed = true;
         self.abort_where(|_| true);
     }
 
-    /// Ends everything but the words that are still to be said.
-    pub fn abort_all_but_words(&self) {
-        self.abort_where(|errand| !matches!(errand, Errand::Word(_)));
+    /// Ends every call's exchange.
+    pub fn abort_calls(&self) {
+        self.abort_where(|errand| matches!(errand, Errand::Call(_)));
     }
 
     fn abort_where(&self, unwanted: impl Fn(&Errand) -> bool) {
@@ -150,9 +157,18 @@ impl Tasks {
 
     /// Resolves when nothing is under way.
     pub async fn idle(&self) {
+        self.ended_where(|_| true).await;
+    }
+
+    /// Resolves when every message that gets no answer has been sent.
+    pub async fn all_said(&self) {
+        self.ended_where(|errand| matches!(errand, Errand::Word(_))).await;
+    }
+
+    async fn ended_where(&self, awaited: impl Fn(&Errand) -> bool) {
         loop {
             let ended = self.ended.notified();
-            if locked(&self.running).tasks.is_empty() {
+            if !locked(&self.running).tasks.keys().any(&awaited) {
                 return;
             }
             ended.await;

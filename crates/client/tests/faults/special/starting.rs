@@ -48,6 +48,7 @@ fn blank() -> Cell {
     let limits = wharf_client::Limits::default().hurried(crate::cell::SCALE);
     Cell {
         case: String::new(),
+        form: Form::Stdio,
         phase: wharf_testkit::cases::Phase::During,
         era: "modern".to_owned(),
         marker: "blank".to_owned(),

@@ -156,8 +156,9 @@ impl Letter {
             Some(Flaw::Events(spelled)) => self.text(spelled(&line)),
             Some(Flaw::Pings) => self.ping_first(&line),
             _ => {
-                self.event(&line);
+                // First, or the next request might come before it is noted.
                 self.server.delivered(&self.message);
+                self.event(&line);
             }
         }
     }

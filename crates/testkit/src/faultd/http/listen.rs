@@ -32,8 +32,9 @@ pub fn find(name: &str) -> Option<Fault> {
         "H35-early" => |exchange| {
             exchange.event(&news(exchange, "notifications/tools/list_changed"));
             exchange.event(&news(exchange, "notifications/resources/list_changed"));
+            let told = announced(exchange);
             begin(exchange, &asked(exchange));
-            tell_news(exchange);
+            tell_news(exchange, told);
         },
         "H35-smaller" => |exchange| {
             begin(exchange, &json!({}));
@@ -53,8 +54,9 @@ pub fn serve(exchange: &Exchange<'_>) {
     if let Fault::Listen(act) = exchange.server.fault {
         return act(exchange);
     }
+    let told = announced(exchange);
     begin(exchange, &asked(exchange));
-    tell_news(exchange);
+    tell_news(exchange, told);
 }
 
 /// Serves a GET of the handshake era.
@@ -62,8 +64,9 @@ pub fn serve_stream(exchange: &Exchange<'_>) {
     if let Fault::Listen(act) = exchange.server.fault {
         return act(exchange);
     }
+    let told = announced(exchange);
     exchange.begin_events();
-    tell_news(exchange);
+    tell_news(exchange, told);
 }
 
 /// Acknowledges a subscription to `honoured`; a GET has nothing to acknowledge.
@@ -75,9 +78,13 @@ fn begin(exchange: &Exchange<'_>, honoured: &Value) {
     }
 }
 
-/// What is announced from now on, until the client goes away.
-fn tell_news(exchange: &Exchange<'_>) {
-    let mut told = locked(&exchange.server.news).len();
+/// How much has been announced. To be asked before the client knows that its stream is open, or it may miss some.
+fn announced(exchange: &Exchange<'_>) -> usize {
+    locked(&exchange.server.news).len()
+}
+
+/// What is announced after the first `told`, until the client goes away.
+fn tell_news(exchange: &Exchange<'_>, mut told: usize) {
     while !exchange.gone_within(STEP) {
         let fresh = locked(&exchange.server.news)[told..].to_vec();
         told += fresh.len();

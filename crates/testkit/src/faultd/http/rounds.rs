@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Fault;
 use super::exchange::Exchange;
-use crate::faultd::frame;
+use crate::faultd::frame::{self, Message};
 use crate::faultd::healthy::nonce;
 use crate::faultd::server::locked;
 
@@ -39,9 +39,9 @@ fn rounds(exchange: &Exchange<'_>, plan: &Plan) -> bool {
     if round >= plan.rounds {
         return false;
     }
-    let next = format!("{STATE}{} {}", nonce(message), round + 1);
+    let next = format!("{STATE}{} {}", whose(message), round + 1);
     exchange.server.options.record(&format!("round {} {}", nonce(message), round + 1));
-    locked(&exchange.server.notes).insert(next.clone(), nonce(message));
+    locked(&exchange.server.notes).insert(next.clone(), whose(message));
     exchange.deliver(200, &frame::result(&message.id(), &input_required(plan, &next)));
     true
 }
@@ -51,7 +51,7 @@ fn checked(exchange: &Exchange<'_>, state: Option<&str>, plan: &Plan) -> Option<
     let violation = |what: &str| exchange.server.options.record(&format!("violation {what}"));
     let Some(state) = state else { return Some(0) };
     let kept = locked(&exchange.server.notes).remove(state);
-    if kept.as_deref() != Some(&nonce(&exchange.message)) {
+    if kept.as_deref() != Some(&whose(&exchange.message)) {
         violation("a requestState that was not given to this call, or was given back before");
         return None;
     }
@@ -60,6 +60,12 @@ fn checked(exchange: &Exchange<'_>, state: Option<&str>, plan: &Plan) -> Option<
         violation("inputResponses lack an answer");
     }
     state.rsplit(' ').next()?.parse().ok()
+}
+
+/// By what a call is known although its id is another each time: its nonce, or its tool.
+fn whose(message: &Message) -> String {
+    let nonce = message.argument("nonce").as_str();
+    nonce.or(message.params["name"].as_str()).unwrap_or_default().to_owned()
 }
 
 fn input_required(plan: &Plan, state: &str) -> Value {

@@ -106,7 +106,7 @@ impl HttpServer {
         message.is("initialize") || (message.is("server/discover") && self.options.era == Era::Modern)
     }
 
-    /// Notes a healthy answer that went out.
+    /// Notes a healthy answer that is going out.
     pub fn delivered(&self, message: &Message) {
         if self.is_opening(message) {
             self.opened.store(true, Ordering::SeqCst);

@@ -89,8 +89,9 @@ fn answer(exchange: &Exchange<'_>) {
     match exchange.server.strike(message, Stage::Answered, false) {
         Some(act) => act(exchange, &line),
         None => {
-            exchange.deliver(status, &line);
+            // First, or the next request might come before it is noted.
             exchange.server.delivered(message);
+            exchange.deliver(status, &line);
         }
     }
 }
