@@ -15,12 +15,16 @@ struct Proof {
     name: &'static str,
     package: &'static str,
     test: &'static str,
+    /// Which of its cases.
+    filter: Option<&'static str>,
     runs: usize,
 }
 
-const PROOFS: [Proof; 2] = [
-    Proof { name: "faults", package: "wharf-client", test: "faults", runs: 20 },
-    Proof { name: "processes", package: "wharf-cli", test: "ends", runs: 5 },
+const PROOFS: [Proof; 4] = [
+    Proof { name: "faults", package: "wharf-client", test: "faults", filter: Some("/stdio/"), runs: 20 },
+    Proof { name: "http", package: "wharf-client", test: "faults", filter: Some("/http/"), runs: 20 },
+    Proof { name: "sse", package: "wharf-client", test: "faults", filter: Some("/sse/"), runs: 20 },
+    Proof { name: "processes", package: "wharf-cli", test: "ends", filter: None, runs: 5 },
 ];
 
 pub fn prove(words: &[&str]) -> Outcome {
@@ -48,21 +52,21 @@ fn parse<'a>(words: &[&'a str]) -> Outcome<(&'a str, Option<usize>)> {
         match *word {
             "--runs" => runs = Some(number("--runs", words.next())?),
             name if name == "all" || PROOFS.iter().any(|proof| proof.name == name) => which = name,
-            other => return Err(format!("prove: faults, processes or all, not {other}").into()),
+            other => return Err(format!("prove: faults, http, sse, processes or all, not {other}").into()),
         }
     }
     Ok((which, runs))
 }
 
 fn repeat(proof: &Proof, runs: usize, tables: &Path, home: &Path) -> Outcome {
-    let table = tables.join(format!("{}.json", proof.test));
+    let table = tables.join(format!("{}.json", proof.name));
     // An old table must not stand in for one that was not written.
     let _ = fs::remove_file(&table);
     let mut command = cargo();
     command.args(["test", "--package", proof.package, "--test", proof.test, "--"]);
-    command.args(["--runs", &runs.to_string(), "--table"]).arg(&table);
+    command.args(proof.filter).args(["--runs", &runs.to_string(), "--table"]).arg(&table);
     run(command.env("WHARF_PEERS", home))?;
-    if table.is_file() { Ok(()) } else { Err(format!("{} wrote no table", proof.test).into()) }
+    if table.is_file() { Ok(()) } else { Err(format!("{} wrote no table", proof.name).into()) }
 }
 
 fn page(tables: &Path, words: &[&str]) -> Outcome<String> {

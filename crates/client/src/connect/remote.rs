@@ -62,7 +62,12 @@ impl Attempt {
     async fn recall(&mut self, verdict: Verdict, remote: &Remote) -> Met {
         self.tracer.step("recall", StepOutcome::Fine, verdict);
         match self.as_before(verdict, remote).await {
-            Err(ConnectCause::Status { .. } | ConnectCause::Refused(_) | ConnectCause::Protocol(_)) => {
+            Err(
+                ConnectCause::Status { .. }
+                | ConnectCause::Refused(_)
+                | ConnectCause::Protocol(_)
+                | ConnectCause::NoCommonRevision(_),
+            ) => {
                 self.tracer.excuse();
                 self.tracer.step("recall", StepOutcome::Detour, "no longer so: finding out anew");
                 self.try_forms(remote).await

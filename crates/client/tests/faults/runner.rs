@@ -201,6 +201,8 @@ fn measurement(line: &str) -> Option<(&str, u64)> {
 }
 
 fn write_table(path: &std::path::Path, results: &Results, runs: usize) {
+    let mut forms: Vec<&str> = results.keys().map(|(form, _)| *form).collect();
+    forms.dedup();
     let about: BTreeMap<_, &str> = cells().iter().map(|cell| ((cell.form, cell.case), cell.about)).collect();
     let rows: Vec<Vec<String>> = results
         .iter()
@@ -224,7 +226,7 @@ fn write_table(path: &std::path::Path, results: &Results, runs: usize) {
     let measured = results.values().flat_map(|tally| &tally.measured);
     notes.extend(measured.map(|(what, millis)| format!("At its slowest, {what}: {millis} ms.")));
     let table = serde_json::json!({
-        "title": "Faults of a server",
+        "title": format!("Faults of a server over {}", forms.join(", ")),
         "columns": ["over", "case", "what the server does", "runs", "hangs", "panics", "leaks", "wrong outcomes", "duplicated effects", "longest"],
         "rows": rows,
         "failed": failed,

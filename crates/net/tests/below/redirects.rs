@@ -33,8 +33,8 @@ async fn h24_only_what_keeps_the_request_is_followed_and_keeps_it() {
         if followed {
             assert_eq!(outcome, Outcome::Answered(StatusCode::OK, sent), "{status}");
         } else {
-            let expected =
-                SendError::Redirected { status: StatusCode::from_u16(status).unwrap(), to: Some("/end".into()) };
+            let to = Some(format!("http://{}/end", server.address()));
+            let expected = SendError::Redirected { status: StatusCode::from_u16(status).unwrap(), to };
             assert_eq!(outcome, Outcome::Unsent(expected), "{status}");
         }
         assert_eq!(server.requests(), if followed { 2 } else { 1 }, "{status}");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::expect_http::eventually;
 use crate::fixture::Fixture;
-use wharf_client::{Event, Subscription, connect_http};
+use wharf_client::{Event, Subscription, Verdicts, connect_http};
 use wharf_wire::Interest;
 
 macro_rules! opened_at {
@@ -38,6 +38,7 @@ pub const OWN: &[(&str, Form, &[&str], &str)] = &[
     ("H42-close", Form::Http, BOTH, "the connection is closed as soon as it is open"),
     ("pool", Form::Http, BOTH, "100 calls in a row, answers as JSON"),
     ("pool-sse", Form::Http, BOTH, "100 calls in a row, answers as event streams"),
+    ("verdicts", Form::Http, LEGACY, "what it spoke the last time is remembered, and is no longer so"),
     ("L07-many", Form::Sse, OLDEST, "the stream drops with sixteen calls in flight"),
     ("automatic", Form::Sse, OLDEST, "a server of the old form, which nobody said it is"),
 ];
@@ -65,6 +66,7 @@ pub fn find(case: &str) -> Option<Special> {
         "H42-drop" => |cell| Box::pin(dropping::dropped(cell)),
         "H42-close" => |cell| Box::pin(dropping::closed_at_once(cell)),
         "pool" | "pool-sse" => |cell| Box::pin(pool::in_a_row(cell)),
+        "verdicts" => |cell| Box::pin(changes::remembered(cell)),
         "L07-many" => |cell| Box::pin(old_form::many_in_flight(cell)),
         "automatic" => |cell| Box::pin(old_form::automatic(cell)),
         _ => return None,

@@ -20,6 +20,29 @@ pub async fn other_era(cell: &Cell) -> Problems {
     problems
 }
 
+/// Connecting begins with what the server spoke the last time; when that is no longer so, it is found out anew.
+pub async fn remembered(cell: &Cell) -> Problems {
+    let mut problems = Vec::new();
+    for (fault, eras, probes) in [("ok", ["2025", "2025"], 1), ("H37", ["2025", "2026"], 3)] {
+        let cell = &with_fault(cell, fault);
+        let (server, mut options) = (Fixture::start(cell), cell.options());
+        options.verdicts = Some(Arc::new(Verdicts::default()));
+        for era in eras {
+            match connect_http(&server.spec(), options.clone()).await {
+                Ok(connection) => {
+                    let found = connection.facts().revision.to_string();
+                    demand(&mut problems, found.starts_with(era), || format!("{fault}: {found}"));
+                    connection.close().await;
+                }
+                Err(error) => problems.push(explain(&error)),
+            }
+        }
+        let asked = count(cell, "post server/discover");
+        demand(&mut problems, asked == probes, || format!("{fault}: asked {asked} times"));
+    }
+    problems
+}
+
 /// The list changes while it is listed or right after: whoever was told sees the new one, also within its minute.
 pub async fn outdated(cell: &Cell) -> Problems {
     let server = Fixture::start(cell);
