@@ -112,11 +112,12 @@ impl Exchange {
             return self.answered(response, place).await;
         }
         let in_session = place.id.is_some() && self.order.era == Era::Handshake && !self.order.opens;
+        // What is rare has a place of its own, so that what is not stays small.
         match meaning(response.status, self.order.effect, in_session) {
-            Meaning::Login => self.login(response).await,
-            Meaning::Later => self.later(response, tries).await,
-            Meaning::SessionExpired => self.unknown(response, place).await,
-            Meaning::Refused | Meaning::Unclear => self.refused(response, place, tries, in_session).await,
+            Meaning::Login => Box::pin(self.login(response)).await,
+            Meaning::Later => Box::pin(self.later(response, tries)).await,
+            Meaning::SessionExpired => Box::pin(self.unknown(response, place)).await,
+            Meaning::Refused | Meaning::Unclear => Box::pin(self.refused(response, place, tries, in_session)).await,
         }
     }
 
@@ -126,10 +127,10 @@ impl Exchange {
         }
         let kind = Kind::of(&response.headers);
         if self.link.form == Form::Sse {
-            return self.taken(response, kind).await;
+            return Box::pin(self.taken(response, kind)).await;
         }
         match kind {
-            Kind::Events => self.follow(Events::new(response.body, &self.link.limits), place).await,
+            Kind::Events => Box::pin(self.follow(Events::new(response.body, &self.link.limits), place)).await,
             Kind::Json => match response.body.collect(self.link.limits.message).await {
                 Ok(body) if body.trim_ascii().is_empty() => self.no_answer(response.status, ""),
                 Ok(body) => self.deliver(&body, Channel::Body).map_or_else(|next| next, |_| Next::Done),
@@ -199,7 +200,7 @@ impl Exchange {
                 Piece::TooLarge => return self.fail(CallError::TooLarge { limit: self.link.limits.message }),
                 Piece::End(what) => {
                     past.note(&events);
-                    events = match self.resume(&past, place, &what).await {
+                    events = match Box::pin(self.resume(&past, place, &what)).await {
                         Ok(events) => events,
                         Err(next) => return next,
                     };

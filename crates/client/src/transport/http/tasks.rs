@@ -109,6 +109,8 @@ impl Tasks {
             errand
         };
         let end = End { errand, running: self.running.clone(), ended: self.ended.clone() };
+        // In a place of its own: a runtime moves what it runs about, and this is large.
+        let work = Box::pin(work);
         // Not under the lock: a runtime that is gone drops the task at once, and that takes it off the list.
         let task = self.runtime.spawn(async move {
             let _end = end;
