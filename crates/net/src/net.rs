@@ -20,8 +20,6 @@ const MOST_REDIRECTS: usize = 5;
 const POOL_IDLE: Duration = Duration::from_secs(30);
 /// How often a quiet connection is asked whether anybody is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Headers of one answer.
-const MOST_HEADERS: usize = 128;
 /// Bytes of them all.
 const MOST_HEADER_BYTES: u32 = 64 << 10;
 
@@ -111,7 +109,6 @@ impl Net {
             .tcp_keepalive(KEEP_ALIVE)
             .tcp_keepalive_interval(KEEP_ALIVE)
             .tcp_keepalive_retries(2)
-            .http1_max_headers(MOST_HEADERS)
             .http2_max_header_list_size(MOST_HEADER_BYTES)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(KEEP_ALIVE)
