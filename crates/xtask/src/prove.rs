@@ -39,7 +39,7 @@ pub fn prove(words: &[&str]) -> Outcome {
             failures.push(proof.name);
         }
     }
-    let page = page(&tables, words)?;
+    let page = page(&tables)?;
     fs::write(root().join("docs/reliability.md"), page)?;
     say!("wrote docs/reliability.md");
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", ")).into()) }
@@ -65,20 +65,32 @@ fn repeat(proof: &Proof, runs: usize, tables: &Path, home: &Path) -> Outcome {
     let mut command = cargo();
     command.args(["test", "--package", proof.package, "--test", proof.test, "--"]);
     command.args(proof.filter).args(["--runs", &runs.to_string(), "--table"]).arg(&table);
-    run(command.env("WHARF_PEERS", home))?;
-    if table.is_file() { Ok(()) } else { Err(format!("{} wrote no table", proof.name).into()) }
+    let outcome = run(command.env("WHARF_PEERS", home));
+    if !table.is_file() {
+        outcome?;
+        return Err(format!("{} wrote no table", proof.name).into());
+    }
+    date(&table, proof)?;
+    outcome
 }
 
-fn page(tables: &Path, words: &[&str]) -> Outcome<String> {
+/// Writes into a table when and by what it was made: the next run may make only some of them anew.
+fn date(table: &Path, proof: &Proof) -> Outcome {
+    let mut value: Value = serde_json::from_str(&fs::read_to_string(table)?)?;
+    let note = format!("Measured on {} with `cargo xtask prove {}`.", Surroundings::look().date, proof.name);
+    if let Some(notes) = value["notes"].as_array_mut() {
+        notes.push(note.into());
+    }
+    Ok(fs::write(table, value.to_string())?)
+}
+
+fn page(tables: &Path) -> Outcome<String> {
     let here = Surroundings::look();
     let mut page = format!(
         "# Reliability\n\n\
-         What was done to Wharf on purpose, how often, and what came of it. Measured on {}, Linux {}, \
-         {} cores, with `{}`.\n",
-        here.date,
-        here.kernel,
-        here.cores,
-        std::iter::once("cargo xtask prove").chain(words.iter().copied()).collect::<Vec<_>>().join(" "),
+         What was done to Wharf on purpose, how often, and what came of it. Linux {}, {} cores; each table says when it \
+         was made and by what.\n",
+        here.kernel, here.cores,
     );
     for path in in_order(tables)? {
         let text = fs::read_to_string(&path)?;

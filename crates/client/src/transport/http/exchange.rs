@@ -1,7 +1,5 @@
 //! One call over HTTP: its POST, and whatever brings the answer to it.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
@@ -15,6 +13,7 @@ use super::Form;
 use super::answer::{EXCERPT, Events, Kind, Piece, excerpt, finish, message_of};
 use super::link::{HttpLink, Queued};
 use super::order::{LAST_EVENT, Order, SESSION};
+use super::past::Past;
 use super::session::Place;
 use super::status::{Meaning, challenge, meaning, retry_after, spread};
 use super::tasks::Departure;
@@ -33,10 +32,6 @@ const MOST_RESUMES: u32 = 5;
 const END_OF_STREAM: Duration = Duration::from_millis(5);
 /// How often a quiet stream's call is looked after.
 const LOOK: Duration = Duration::from_secs(5);
-/// Names of events kept, which a stream that is taken up again may repeat.
-const NAMES_KEPT: usize = 256;
-/// Longer names of events are none: they could not be sent back.
-const LONGEST_NAME: usize = 1 << 10;
 /// Bounds of what a server may ask for before a stream is taken up again.
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
@@ -398,44 +393,6 @@ struct Woken(Vec<Waker>);
 impl Drop for Woken {
     fn drop(&mut self) {
         self.0.drain(..).for_each(Waker::wake);
-    }
-}
-
-/// What a call's streams have said so far.
-#[derive(Default)]
-struct Past {
-    last: Option<String>,
-    retry: Option<Duration>,
-    /// What came before the last cut. Within one stream nothing is compared: servers on the Java SDK give all its events
-    /// the same name.
-    before: HashSet<u64>,
-    since: Vec<u64>,
-    hasher: RandomState,
-}
-
-impl Past {
-    /// Whether an event has not been seen before a cut.
-    fn is_new(&mut self, id: Option<&str>) -> bool {
-        let Some(id) = id.filter(|id| !id.is_empty() && id.len() <= LONGEST_NAME) else { return true };
-        let name = self.hasher.hash_one(id);
-        if self.before.contains(&name) {
-            return false;
-        }
-        if self.since.len() < NAMES_KEPT {
-            self.since.push(name);
-        }
-        true
-    }
-
-    /// A stream has ended.
-    fn note(&mut self, events: &Events) {
-        let last = events.last_id().filter(|id| id.len() <= LONGEST_NAME).map(str::to_owned);
-        self.last = last.or(self.last.take());
-        self.retry = events.retry().or(self.retry);
-        if self.before.len() > 4 * NAMES_KEPT {
-            self.before.clear();
-        }
-        self.before.extend(self.since.drain(..));
     }
 }
 

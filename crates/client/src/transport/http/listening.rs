@@ -9,6 +9,7 @@ use wharf_net::StatusCode;
 use super::Form;
 use super::answer::{Events, Kind, Piece, message_of};
 use super::link::HttpLink;
+use super::past::LONGEST_NAME;
 use super::session::Place;
 use crate::engine::{Engine, Nonsense};
 use crate::error::{Gone, GoneCause};
@@ -18,8 +19,6 @@ const SHORT_LIVED: Duration = Duration::from_secs(5);
 /// Bounds of the wait before it is opened again.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// Longer names of events are none: they could not be sent back.
-const LONGEST_NAME: usize = 1 << 10;
 
 /// How an attempt to listen ended.
 enum Ended {

@@ -10,6 +10,7 @@ mod exchange;
 mod link;
 mod listening;
 mod order;
+mod past;
 mod session;
 mod sse;
 mod status;
