@@ -76,7 +76,7 @@ fn modest(case: &str) -> &'static [&'static str] {
         "S44" => &["--bytes", "67108864"],
         "H19-empty" => &["--count", "300000"],
         // Well within what a call may take, which comments do not prolong.
-        "L10" => &["--count", "20"],
+        "L10" => &["--count", "10"],
         _ => &[],
     }
 }

@@ -53,12 +53,14 @@ fn open(exchange: &Exchange<'_>) {
     let session = server.begin_session("2024-11-05");
     let (sender, pieces) = mpsc::channel();
     locked(&server.channels).insert(session.clone(), sender);
+    // What was to be said on the stream that dropped comes too late here. Taken before anybody can post to this one, or
+    // what is dropped on it would be said on it as well.
+    let late = locked(&server.notes).remove("late");
     exchange.begin_events();
     for endpoint in Flaw::endpoints(flaw, server, &session) {
         exchange.chunk(format!("event: endpoint\ndata: {endpoint}\n\n"));
     }
-    // What was to be said on the stream that dropped comes too late here.
-    if let Some(late) = locked(&server.notes).remove("late") {
+    if let Some(late) = late {
         exchange.event(&late);
     }
     relay(exchange, &pieces);
