@@ -138,12 +138,10 @@ impl Subscription {
         self.await_acknowledgement().await
     }
 
-    /// Opens once more what the server ended. Each failure doubles the wait. Dropped at any point, it is gone on with.
+    /// Opens once more what the server ended. Dropped at any point, it is gone on with.
     async fn reopen(&mut self) -> Result<(), CallError> {
         if self.listen.is_none() {
-            let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(MOST_DOUBLINGS));
-            let at = *self.open_at.get_or_insert_with(|| Instant::now() + wait);
-            tokio::time::sleep_until(at).await;
+            self.pause().await;
             self.open_at = None;
             self.send_listen()?;
         }
@@ -153,12 +151,22 @@ impl Subscription {
                 self.ready.push_back(Event::Resumed);
                 Ok(())
             }
-            Err(error) => {
-                self.failures += 1;
-                let hopeless = self.is_over(&error) || self.failures >= MOST_FAILURES;
-                if hopeless { Err(error) } else { Ok(()) }
-            }
+            Err(error) => self.note_failure(error),
         }
+    }
+
+    /// Waits until it is time to open once more; each failure doubles the wait. Dropped meanwhile, it goes on where it was.
+    async fn pause(&mut self) {
+        let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(MOST_DOUBLINGS));
+        let at = *self.open_at.get_or_insert_with(|| Instant::now() + wait);
+        tokio::time::sleep_until(at).await;
+    }
+
+    /// Counts an opening that failed; an error means that it was the last.
+    fn note_failure(&mut self, error: CallError) -> Result<(), CallError> {
+        self.failures += 1;
+        let hopeless = self.is_over(&error) || self.failures >= MOST_FAILURES;
+        if hopeless { Err(error) } else { Ok(()) }
     }
 
     /// Sends `subscriptions/listen`; its answer is the end of it.
@@ -257,9 +265,7 @@ impl Subscription {
 
     /// Subscribes once more with a server that has begun anew. Dropped at any point, it is gone on with.
     async fn open_each_anew(&mut self) -> Result<(), CallError> {
-        let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(MOST_DOUBLINGS));
-        let at = *self.open_at.get_or_insert_with(|| Instant::now() + wait);
-        tokio::time::sleep_until(at).await;
+        self.pause().await;
         let opened = self.open_each().await;
         self.open_at = None;
         match opened {
@@ -268,11 +274,7 @@ impl Subscription {
                 self.ready.push_back(Event::Resumed);
                 Ok(())
             }
-            Err(error) => {
-                self.failures += 1;
-                let hopeless = self.is_over(&error) || self.failures >= MOST_FAILURES;
-                if hopeless { Err(error) } else { Ok(()) }
-            }
+            Err(error) => self.note_failure(error),
         }
     }
 

@@ -55,10 +55,7 @@ impl Exchange {
     /// Sees the call through to an outcome. Dropped, it closes whatever is open.
     pub async fn run(mut self) {
         let link = self.link.clone();
-        let _room = match self.order.lasts {
-            true => None,
-            false => link.room.acquire().await.ok(),
-        };
+        let _room = if self.order.lasts { None } else { link.room.acquire().await.ok() };
         let mut tries = 0;
         while let Next::Again(wait) = self.attempt(tries).await {
             tries += 1;
@@ -106,13 +103,12 @@ impl Exchange {
         if response.status.is_success() {
             return self.answered(response, place).await;
         }
-        let in_session = place.id.is_some() && self.order.era == Era::Handshake && !self.order.opens;
         // What is rare has a place of its own, so that what is not stays small.
-        match meaning(response.status, self.order.effect, in_session) {
+        match meaning(response.status, self.order.effect, self.is_in_session(place)) {
             Meaning::Login => Box::pin(self.login(response)).await,
             Meaning::Later => Box::pin(self.later(response, tries)).await,
             Meaning::SessionExpired => Box::pin(self.unknown(response, place)).await,
-            Meaning::Refused | Meaning::Unclear => Box::pin(self.refused(response, place, tries, in_session)).await,
+            Meaning::Refused | Meaning::Unclear => Box::pin(self.refused(response, place, tries)).await,
         }
     }
 
@@ -128,7 +124,7 @@ impl Exchange {
             Kind::Events => Box::pin(self.follow(Events::new(response.body, &self.link.limits), place)).await,
             Kind::Json => match response.body.collect(self.link.limits.message).await {
                 Ok(body) if body.trim_ascii().is_empty() => self.no_answer(response.status, ""),
-                Ok(body) => self.deliver(&body, Channel::Body).map_or_else(|next| next, |_| Next::Done),
+                Ok(body) => self.conclude(&body, Channel::Body),
                 Err(error) => self.unread(&error),
             },
             Kind::Other => {
@@ -156,7 +152,7 @@ impl Exchange {
             && let Ok(body) = response.body.collect(self.link.limits.message).await
         {
             if is_answer(&body) {
-                let _ = self.deliver(&body, Channel::Shared);
+                return self.conclude(&body, Channel::Shared);
             }
         } else {
             finish(response.body).await;
@@ -288,9 +284,7 @@ impl Exchange {
     async fn unknown(&self, mut response: Response, place: &Place) -> Next {
         let body = self.refusal_of(&mut response).await;
         match refusal_in(&body, &self.link.limits) {
-            Some(error) if error.code == code::METHOD_NOT_FOUND => {
-                self.deliver(&body, Channel::Refusal).map_or_else(|next| next, |_| Next::Done)
-            }
+            Some(error) if error.code == code::METHOD_NOT_FOUND => self.conclude(&body, Channel::Refusal),
             _ => self.forgotten(place),
         }
     }
@@ -306,11 +300,11 @@ impl Exchange {
     }
 
     /// A status that is an error. Often the message that says why comes with it.
-    async fn refused(&self, mut response: Response, place: &Place, tries: u32, in_session: bool) -> Next {
+    async fn refused(&self, mut response: Response, place: &Place, tries: u32) -> Next {
         let status = response.status;
         let body = self.refusal_of(&mut response).await;
         if let Some(error) = refusal_in(&body, &self.link.limits) {
-            if in_session && means_no_session(status, &error) {
+            if self.is_in_session(place) && means_no_session(status, &error) {
                 return self.forgotten(place);
             }
             if error.code == code::UNSUPPORTED_REVISION
@@ -333,7 +327,7 @@ impl Exchange {
                 let detail = format!("{} (code {})", message.shortened(200), error.code);
                 return self.fail(CallError::Status { status: status.as_u16(), detail, retry_after: None });
             }
-            return self.deliver(&body, Channel::Refusal).map_or_else(|next| next, |_| Next::Done);
+            return self.conclude(&body, Channel::Refusal);
         }
         let shown = Untrusted::from_bytes(body.trim_ascii()).shortened(EXCERPT).to_string();
         if status.is_server_error() {
@@ -349,16 +343,23 @@ impl Exchange {
         Next::Done
     }
 
-    fn deliver(&self, message: &Bytes, channel: Channel) -> Result<Heard, Next> {
-        let mut wakers = Vec::new();
-        let heard = self.engine.deliver_for(self.order.id, message, channel, &mut wakers);
-        wakers.into_iter().for_each(Waker::wake);
-        heard.map_err(|nonsense| self.nonsense(nonsense))
+    /// Delivers the one message there is.
+    fn conclude(&self, message: &Bytes, channel: Channel) -> Next {
+        let mut wakers = Woken::default();
+        match self.engine.deliver_for(self.order.id, message, channel, &mut wakers.0) {
+            Ok(_) => Next::Done,
+            Err(nonsense) => self.nonsense(nonsense),
+        }
     }
 
     fn nonsense(&self, Nonsense(what): Nonsense) -> Next {
         self.engine.lose(Gone::because(GoneCause::NotMcp(what)));
         Next::Done
+    }
+
+    /// Whether it belongs to a session that the server has named.
+    fn is_in_session(&self, place: &Place) -> bool {
+        place.id.is_some() && self.order.era == Era::Handshake && !self.order.opens
     }
 
     /// Whether the call still has no outcome.
