@@ -11,7 +11,7 @@ use crate::cache::{Authorization, Place};
 use crate::counters::Counters;
 use crate::engine::{Answer, Effect, ResultKind};
 use crate::era::Manners;
-use crate::error::CallError;
+use crate::error::{CallError, Gone, GoneCause};
 use crate::flow::mirror::{self, Mirror};
 use crate::flow::{ListKind, Listing, Rereads, WhenTask, list, settle};
 use crate::limits::Limits;
@@ -125,6 +125,19 @@ impl Connection {
     /// The last lines the server wrote to stderr: untrusted text.
     pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
         self.inner.open.stderr_tail(lines)
+    }
+
+    /// Resolves when the server is gone, to how. Dropped while it waits, nothing happens.
+    pub async fn gone(&self) -> Arc<Gone> {
+        match self.inner.open.engine.gone().await {
+            CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => gone,
+            _ => Arc::new(Gone::because(GoneCause::Stopped)),
+        }
+    }
+
+    /// Whether the server is gone.
+    pub fn is_gone(&self) -> bool {
+        self.inner.open.engine.is_lost()
     }
 
     pub(crate) fn limits(&self) -> &Limits {

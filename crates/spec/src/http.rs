@@ -8,7 +8,7 @@ use url::Url;
 use crate::{Secret, StdioSpec};
 
 /// How to reach a server over HTTP.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpSpec {
     /// Where it is: `http` or `https`.
@@ -28,7 +28,7 @@ pub struct HttpSpec {
 }
 
 /// How to reach a server, whichever way.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerSpec {
     /// By starting it.
     Stdio(StdioSpec),

@@ -3,11 +3,15 @@
 #![warn(missing_docs)]
 
 mod http;
+mod name;
 mod secret;
 mod server;
+mod settings;
 mod untrusted;
 
 pub use http::{HttpForm, HttpSpec, ServerSpec, shown_url};
+pub use name::{BadServerName, ServerName, ToolId};
 pub use secret::Secret;
 pub use server::{EnvValue, StdioSpec, Surroundings};
+pub use settings::{Admission, Backoff, Reconnect, ServerEntry, ServerSettings};
 pub use untrusted::{Shown, Untrusted};

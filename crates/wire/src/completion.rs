@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::raw::{DecodeError, Raw};
 use crate::{Bounds, View};
+use wharf_json::{DecodeError, Raw};
 
 /// What an argument to be completed belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw::Raw;
+use wharf_json::Raw;
 
 /// One block, with the raw text it came as.
 #[derive(Debug, Clone)]

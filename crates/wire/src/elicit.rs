@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw};
 use crate::{Bounds, View};
+use wharf_json::{DecodeError, Raw};
 
 pub use complete::{Problem, Reason};
 pub use field::{Choice, Field, FieldKind};
@@ -153,18 +153,11 @@ impl ElicitAnswer {
     /// The result to send.
     pub fn to_raw(&self) -> Raw {
         match self {
-            Self::Accept(Some(content)) => Raw::built(format!(r#"{{"action":"accept","content":{}}}"#, content.get())),
-            Self::Accept(None) => Raw::built(r#"{"action":"accept"}"#.to_owned()),
-            Self::Decline => Raw::built(r#"{"action":"decline"}"#.to_owned()),
-            Self::Cancel => Raw::built(r#"{"action":"cancel"}"#.to_owned()),
+            Self::Accept(Some(content)) => Raw::known(format!(r#"{{"action":"accept","content":{}}}"#, content.get())),
+            Self::Accept(None) => Raw::known(r#"{"action":"accept"}"#.to_owned()),
+            Self::Decline => Raw::known(r#"{"action":"decline"}"#.to_owned()),
+            Self::Cancel => Raw::known(r#"{"action":"cancel"}"#.to_owned()),
         }
-    }
-}
-
-impl Raw {
-    /// Takes text that was put together from valid JSON on one line.
-    fn built(text: String) -> Self {
-        Self::from_scanned(text.into())
     }
 }
 

@@ -24,17 +24,17 @@ impl Span {
 
     /// The part as raw JSON in memory of its own.
     pub fn copy(self, line: &[u8]) -> Raw {
-        Raw::from_scanned(Bytes::copy_from_slice(self.of(line)))
+        Raw::known(Bytes::copy_from_slice(self.of(line)))
     }
 
     /// The part as raw JSON, copied by whoever has memory for it.
     pub fn copy_by(self, line: &[u8], copy: impl FnOnce(&[u8]) -> Bytes) -> Raw {
-        Raw::from_scanned(copy(self.of(line)))
+        Raw::known(copy(self.of(line)))
     }
 
     /// The part as raw JSON that shares the line's memory.
     pub fn share(self, line: &Bytes) -> Raw {
-        Raw::from_scanned(line.slice(self.start..self.end))
+        Raw::known(line.slice(self.start..self.end))
     }
 }
 

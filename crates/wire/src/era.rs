@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw, members};
 use crate::{Bounds, View};
+use wharf_json::{DecodeError, Raw, members};
 
 /// What a server offers. A method of a group that is absent is never asked for.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Bounds;
-use crate::raw::Raw;
+use wharf_json::Raw;
 
 /// Bytes of one icon.
 pub const ICON_LIMIT: usize = 256 << 10;

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw, members};
 use crate::{Bounds, View};
+use wharf_json::{DecodeError, Raw, members};
 
 /// A result that is not the end of it.
 #[derive(Debug, Clone)]

@@ -7,7 +7,6 @@
 
 #![warn(missing_docs)]
 
-mod bounds;
 mod cache;
 mod completion;
 mod content;
@@ -23,7 +22,6 @@ mod log;
 mod mirror;
 mod progress;
 mod prompt;
-mod raw;
 mod resource;
 mod revision;
 mod sampling;
@@ -34,7 +32,6 @@ mod subscription;
 mod task;
 mod tool;
 
-pub use bounds::{Bounds, TooComplex};
 pub use cache::{CacheHint, CacheScope, LONGEST_KEPT};
 pub use completion::{Completion, MOST_COMPLETIONS, Reference};
 pub use content::{Content, ResourceContents};
@@ -53,7 +50,6 @@ pub use log::{LogLevel, LogMessage, UnknownLevel};
 pub use mirror::{MirrorFault, Mirrored, Unmirrorable, header_text, mirror_key, mirrored};
 pub use progress::Progress;
 pub use prompt::{PromptArgument, PromptDefinition, PromptMessage, PromptResult};
-pub use raw::{DecodeError, NotJson, Raw, members};
 pub use resource::{ReadResult, Resource, ResourceTemplate};
 pub use revision::{Era, Revision, UnknownRevision};
 pub use sampling::{Root, SamplingRequest};
@@ -62,3 +58,4 @@ pub use skill::{Sha256, Skill, SkillFile, SkillFiles};
 pub use subscription::{Acknowledged, Interest, subscription_id};
 pub use task::{Task, TaskStatus};
 pub use tool::{TaskSupport, ToolAnnotations, ToolDefinition, ToolResult};
+pub use wharf_json::{Bounds, DecodeError, NotJson, Raw, TooComplex, members};

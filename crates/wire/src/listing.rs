@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::Bounds;
-use crate::raw::{DecodeError, Raw, members};
+use wharf_json::{DecodeError, Raw, members};
 
 /// A typed look at a raw text.
 pub trait View: Sized {

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw};
 use crate::{Bounds, View};
+use wharf_json::{DecodeError, Raw};
 
 /// How grave a log message is, in the order of RFC 5424.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]

@@ -10,7 +10,7 @@ use memchr::memmem;
 use serde_json::{Map, Number, Value};
 
 use crate::Bounds;
-use crate::raw::{Raw, members};
+use wharf_json::{Raw, members};
 
 pub use fault::{MirrorFault, Unmirrorable};
 pub use text::header_text;

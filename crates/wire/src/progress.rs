@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw};
 use crate::{Bounds, View};
+use wharf_json::{DecodeError, Raw};
 
 /// One `notifications/progress`.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw};
 use crate::{Bounds, ResourceContents, View};
+use wharf_json::{DecodeError, Raw};
 
 /// A resource in a server's list. Every string is untrusted.
 #[derive(Debug, Clone)]

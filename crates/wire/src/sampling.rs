@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw};
 use crate::{Bounds, View};
+use wharf_json::{DecodeError, Raw};
 
 /// A `sampling/createMessage`. Everything in it is the server's, and untrusted.
 #[derive(Debug, Clone)]

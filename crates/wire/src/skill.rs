@@ -9,8 +9,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw, members};
 use crate::{Bounds, View};
+use wharf_json::{DecodeError, Raw, members};
 
 /// What the skill's own file is called.
 const ENTRY_FILE: &str = "SKILL.md";

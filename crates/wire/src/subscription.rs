@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw};
 use crate::{Bounds, View};
+use wharf_json::{DecodeError, Raw};
 
 /// What somebody wants to hear of; also what a server agreed to tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::input::{InputRequest, input_requests};
-use crate::raw::{DecodeError, Raw};
 use crate::{Bounds, RpcError, View};
+use wharf_json::{DecodeError, Raw};
 
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]

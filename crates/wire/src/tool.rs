@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw::{DecodeError, Raw};
 use crate::{Bounds, Content, View};
+use wharf_json::{DecodeError, Raw};
 
 /// A tool as its server describes it. Every string is untrusted.
 #[derive(Debug, Clone)]

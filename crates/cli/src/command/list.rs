@@ -55,7 +55,7 @@ async fn ask<T: Listed>(connection: Connection) -> Result<Found<T>, Failure> {
     let listing = if T::is_offered(&facts.capabilities) {
         T::list(&connection).await.map_err(|error| Failure::calling(&connection, error))?
     } else {
-        Listing { items: Vec::new(), withheld: Vec::new() }
+        Listing { items: Vec::new(), withheld: Vec::new(), ttl: None }
     };
     Ok(Found { facts, listing })
 }

@@ -45,7 +45,7 @@ impl Mirror {
     /// called.
     pub fn learn(&self, listing: &mut Listing<ToolDefinition>, changes: u64, bounds: &Bounds) {
         let mut tools = Tools::new();
-        let Listing { items, withheld } = listing;
+        let Listing { items, withheld, .. } = listing;
         let mut places = Places::without(withheld);
         items.retain(|tool| {
             let position = places.next();

@@ -1,9 +1,10 @@
 //! Lists, page by page to their end.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use wharf_spec::Untrusted;
-use wharf_wire::{Bounds, Page, Raw, View, code};
+use wharf_wire::{Bounds, CacheHint, Page, Raw, View, code};
 
 use crate::connection::Connection;
 use crate::error::{CallError, TimeLimit};
@@ -16,6 +17,8 @@ pub struct Listing<T> {
     pub items: Vec<T>,
     /// The items that are malformed: each costs only itself.
     pub withheld: Vec<Withheld>,
+    /// How long the server says the list stays as it is, where it does.
+    pub ttl: Option<Duration>,
 }
 
 /// An item of a list that cannot be used.
@@ -44,7 +47,7 @@ pub(crate) struct ListKind {
 pub(crate) async fn list<T: View>(connection: &Connection, kind: ListKind) -> Result<Listing<T>, CallError> {
     let limit = connection.limits().call_max;
     match tokio::time::timeout(limit, collect_anew(connection, kind)).await {
-        Ok(Ok(items)) => Ok(view_all(items, &connection.limits().bounds)),
+        Ok(Ok((items, ttl))) => Ok(Listing { ttl, ..view_all(items, &connection.limits().bounds) }),
         Ok(Err(error)) => {
             // Perhaps a kept page led to where it went wrong: the next attempt begins anew.
             connection.inner().manners.bulletin.cache().forget(kind.method);
@@ -55,7 +58,7 @@ pub(crate) async fn list<T: View>(connection: &Connection, kind: ListKind) -> Re
 }
 
 /// A cursor that has grown invalid spoils every page that is kept: one more try from the beginning.
-async fn collect_anew(connection: &Connection, kind: ListKind) -> Result<Vec<Raw>, CallError> {
+async fn collect_anew(connection: &Connection, kind: ListKind) -> Result<(Vec<Raw>, Option<Duration>), CallError> {
     let mut pages = 0;
     match collect(connection, kind, &mut pages).await {
         Err(CallError::Refused(error)) if error.code == code::INVALID_PARAMS && pages > 0 => {
@@ -66,23 +69,32 @@ async fn collect_anew(connection: &Connection, kind: ListKind) -> Result<Vec<Raw
     }
 }
 
-async fn collect(connection: &Connection, kind: ListKind, pages: &mut usize) -> Result<Vec<Raw>, CallError> {
+async fn collect(
+    connection: &Connection,
+    kind: ListKind,
+    pages: &mut usize,
+) -> Result<(Vec<Raw>, Option<Duration>), CallError> {
     let limits = connection.limits();
     let endless = |problem: String| CallError::Listing { what: kind.what, problem };
     let mut items = Vec::new();
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
+    let mut fresh: Option<Duration> = None;
     for _ in 0..limits.pages {
         let target = cursor.as_deref().map(|cursor| ("cursor", cursor));
         let result = connection.request_kept(kind.method, target, CallOptions::default()).await?;
         let page = Page::view(&result, kind.key, &limits.bounds)?;
+        let ttl = CacheHint::of(&result).ttl;
+        if !ttl.is_zero() {
+            fresh = Some(fresh.map_or(ttl, |least| least.min(ttl)));
+        }
         *pages += 1;
         items.extend(page.items);
         if items.len() > limits.items {
             return Err(endless(format!("more than {} items", limits.items)));
         }
         // An empty string is a cursor like any other; only its absence ends the list.
-        let Some(next) = page.next_cursor else { return Ok(items) };
+        let Some(next) = page.next_cursor else { return Ok((items, fresh)) };
         if next.len() > limits.cursor {
             return Err(endless(format!("a cursor of {} bytes", next.len())));
         }
@@ -95,7 +107,7 @@ async fn collect(connection: &Connection, kind: ListKind, pages: &mut usize) -> 
 }
 
 fn view_all<T: View>(raw: Vec<Raw>, bounds: &Bounds) -> Listing<T> {
-    let mut listing = Listing { items: Vec::with_capacity(raw.len()), withheld: Vec::new() };
+    let mut listing = Listing { items: Vec::with_capacity(raw.len()), withheld: Vec::new(), ttl: None };
     for (position, item) in raw.into_iter().enumerate() {
         match T::view(item.clone(), bounds) {
             Ok(item) => listing.items.push(item),

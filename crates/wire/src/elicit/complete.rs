@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Choice, Field, FieldKind, FormRequest, Number, TextFormat};
 use crate::Bounds;
-use crate::raw::{Raw, members};
+use wharf_json::{Raw, members};
 
 /// What is wrong with one field of the content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl FormRequest {
 pub(super) fn object<'a>(values: impl Iterator<Item = (&'a Field, &'a Raw)>) -> Raw {
     let member = |(field, value): (&Field, &Raw)| format!("{}:{}", quoted(&field.name), value.get());
     let members: Vec<String> = values.map(member).collect();
-    Raw::built(format!("{{{}}}", members.join(",")))
+    Raw::known(format!("{{{}}}", members.join(",")))
 }
 
 fn quoted(text: &str) -> String {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{Choice, Field, FieldKind, MOST_FIELDS, MOST_OPTIONS, Number, TextFormat, wrong};
 use crate::Bounds;
-use crate::raw::{DecodeError, Raw, members};
+use wharf_json::{DecodeError, Raw, members};
 
 /// The fields of a schema in its order.
 pub(super) fn read_fields(schema: &Raw, bounds: &Bounds) -> Result<Vec<Field>, DecodeError> {

@@ -42,9 +42,10 @@ impl Raw {
         Ok(Self(line.collect::<Vec<u8>>().into()))
     }
 
-    /// Takes text that a scanner cut out of a line of valid UTF-8.
-    pub(crate) fn from_scanned(text: Bytes) -> Self {
-        Self(text)
+    /// Takes text that is known to be one JSON value on one line of valid UTF-8, because a scanner cut it out of one or
+    /// because it was put together from such. Nothing is checked.
+    pub fn known(text: impl Into<Bytes>) -> Self {
+        Self(text.into())
     }
 
     /// The JSON a serializable value has.
@@ -79,7 +80,7 @@ impl Raw {
     }
 
     /// A part that was borrowed from this text while decoding, sharing its memory.
-    pub(crate) fn part(&self, part: &RawValue) -> Self {
+    pub fn part(&self, part: &RawValue) -> Self {
         Self(self.0.slice_ref(part.get().as_bytes()))
     }
 }
