@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+mod glob;
 mod http;
 mod name;
 mod secret;
@@ -9,6 +10,7 @@ mod server;
 mod settings;
 mod untrusted;
 
+pub use glob::Glob;
 pub use http::{HttpForm, HttpSpec, ServerSpec, shown_url};
 pub use name::{BadServerName, ServerName, ToolId};
 pub use secret::Secret;

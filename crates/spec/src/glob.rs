@@ -1,0 +1,156 @@
+//! Patterns people write for names: `*` is any run of characters, `?` is one, a backslash makes either literal.
+
+use std::fmt;
+
+/// A pattern that matches a whole text. There is no other syntax, so that nothing in a name means anything by chance.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Glob {
+    text: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Part {
+    One(char),
+    AnyOne,
+    AnyRun,
+}
+
+impl Glob {
+    /// Reads a pattern; every text is one.
+    pub fn new(text: &str) -> Self {
+        let mut parts = Vec::new();
+        let mut characters = text.chars();
+        while let Some(character) = characters.next() {
+            let part = match character {
+                '*' => Part::AnyRun,
+                '?' => Part::AnyOne,
+                '\\' => Part::One(characters.next().unwrap_or('\\')),
+                other => Part::One(other),
+            };
+            if part != Part::AnyRun || parts.last() != Some(&Part::AnyRun) {
+                parts.push(part);
+            }
+        }
+        Self { text: text.to_owned(), parts }
+    }
+
+    /// The pattern that matches this text and no other.
+    pub fn exactly(text: &str) -> Self {
+        let mut escaped = String::with_capacity(text.len());
+        for character in text.chars() {
+            if matches!(character, '*' | '?' | '\\') {
+                escaped.push('\\');
+            }
+            escaped.push(character);
+        }
+        Self { text: escaped, parts: text.chars().map(Part::One).collect() }
+    }
+
+    /// Whether the whole of a text matches. Takes at most the product of both lengths, whatever the pattern.
+    pub fn matches(&self, text: &str) -> bool {
+        let (mut rest, mut at) = (text.chars(), 0);
+        // Where to go on when a run turns out to have been too short.
+        let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
+        loop {
+            let before = rest.clone();
+            match (self.parts.get(at), rest.next()) {
+                (Some(Part::AnyRun), _) => {
+                    at += 1;
+                    rest = before.clone();
+                    retry = Some((at, before));
+                }
+                (Some(Part::AnyOne), Some(_)) => at += 1,
+                (Some(Part::One(wanted)), Some(found)) if *wanted == found => at += 1,
+                (None, None) => return true,
+                _ => {
+                    let Some((part, longer)) = &mut retry else { return false };
+                    if longer.next().is_none() {
+                        return false;
+                    }
+                    at = *part;
+                    rest = longer.clone();
+                }
+            }
+        }
+    }
+
+    /// Whether it matches one text only.
+    pub fn is_exact(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part, Part::One(_)))
+    }
+
+    /// How many characters it fixes: the more, the more precise it is.
+    pub fn literals(&self) -> usize {
+        self.parts.iter().filter(|part| matches!(part, Part::One(_))).count()
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{self}`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_matches_the_whole_text() {
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("", "a", false),
+            ("a", "a", true),
+            ("a", "A", false),
+            ("a", "ab", false),
+            ("*", "", true),
+            ("*", "a/b\nc", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a*c*e", "abcde", true),
+            ("a*c*e", "abcdf", false),
+            ("*ab*ab", "abab", true),
+            ("*ab*ab", "ab", false),
+            ("?", "ü", true),
+            ("?", "", false),
+            ("??", "a", false),
+            ("[a]{b,c}", "[a]{b,c}", true),
+            ("[a]", "a", false),
+            ("\\*", "*", true),
+            ("\\*", "a", false),
+            ("\\", "\\", true),
+            ("***a**", "xxa", true),
+        ] {
+            assert_eq!(Glob::new(pattern).matches(text), expected, "{pattern} on {text}");
+        }
+    }
+
+    #[test]
+    fn an_exact_pattern_is_one() {
+        for text in ["", "a", "a*b?", "\\", "mcp__x__*"] {
+            let glob = Glob::exactly(text);
+            assert!(glob.matches(text) && glob.is_exact() && !glob.matches("other"));
+            assert_eq!(Glob::new(glob.as_str()).parts, glob.parts);
+        }
+        assert_eq!(Glob::new("a*b?").literals(), 2);
+    }
+
+    #[test]
+    fn no_pattern_takes_for_ever() {
+        let pattern = Glob::new(&"*a".repeat(200));
+        assert!(!pattern.matches(&"a".repeat(199)));
+        assert!(!Glob::new(&format!("{}b", "*a".repeat(50))).matches(&"a".repeat(20_000)));
+    }
+}
