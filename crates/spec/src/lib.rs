@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+mod fingerprint;
 mod glob;
 mod http;
 mod name;
@@ -10,6 +11,7 @@ mod server;
 mod settings;
 mod untrusted;
 
+pub use fingerprint::Fingerprint;
 pub use glob::Glob;
 pub use http::{HttpForm, HttpSpec, ServerSpec, shown_url};
 pub use name::{BadServerName, ServerName, ToolId};

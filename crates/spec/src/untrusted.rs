@@ -57,6 +57,18 @@ pub struct Shown<'a> {
     limit: usize,
 }
 
+impl<'a> Shown<'a> {
+    /// Untrusted text on one line, at most this many characters of it.
+    pub fn line(text: &'a str, limit: usize) -> Self {
+        Self { text, lines: false, limit }
+    }
+
+    /// Untrusted text with its line breaks and tabs, at most this many characters of it.
+    pub fn lines(text: &'a str, limit: usize) -> Self {
+        Self { text, lines: true, limit }
+    }
+}
+
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, character) in self.text.chars().enumerate() {

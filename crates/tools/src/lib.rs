@@ -1,3 +1,36 @@
 //! Tools, the registry everyone calls through, its gate, and outcomes.
+//!
+//! Whoever calls a tool (an agent, a person at a shell, another program) calls it by name through one [`Registry`],
+//! which asks its [`Gate`] before anything is carried out. What a tool does and whose it is, the registry does not
+//! know: [`Tool`] is a description and a call, and what comes of a call is an [`Outcome`].
 
 #![warn(missing_docs)]
+
+mod block;
+mod description;
+mod encoded;
+mod failure;
+mod gate;
+mod names;
+mod nearest;
+mod notes;
+mod outcome;
+mod reference;
+mod registry;
+mod repeat;
+mod snapshot;
+mod tool;
+
+pub use block::{Block, Contents};
+pub use description::{Description, Hints, Origin, Permission, Risk};
+pub use encoded::{Base64, NotBase64};
+pub use failure::{CallFailure, ToolError, ToolErrorKind};
+pub use gate::{Attempt, Check, Gate, OpenGate, Refusal, RefusalReason};
+pub use names::{Found, Held, NameTable};
+pub use nearest::nearest;
+pub use notes::{Note, NoteLimits, Notes};
+pub use outcome::{Outcome, Report};
+pub use registry::Registry;
+pub use snapshot::{Snapshot, Withheld, WithheldReason};
+pub use tool::{Call, Caller, Consent, Pending, Progress, ProgressSink, Tool};
+pub use wharf_spec::Fingerprint;

@@ -31,6 +31,13 @@ pub trait LocalServer: Send + 'static {
     fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()>;
 }
 
+/// A server whose kind is known only at run time.
+impl LocalServer for Box<dyn LocalServer> {
+    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
+        (*self).serve(end, workers)
+    }
+}
+
 /// The server's end of a connection.
 #[derive(Clone)]
 pub struct ServerEnd {

@@ -1,0 +1,100 @@
+//! Bytes on their way, as Base64 text.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use wharf_json::{Bounds, Raw};
+
+/// Bytes as Base64 text, which is how they travel; cloning it copies nothing.
+///
+/// Nothing is decoded until somebody wants the bytes, and only then does it show whether they are Base64 at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base64(Raw);
+
+/// The text is not Base64.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not Base64: {0}")]
+pub struct NotBase64(base64::DecodeError);
+
+impl Base64 {
+    /// Encodes bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Raw::known(format!("\"{}\"", ENGINE.encode(bytes))))
+    }
+
+    /// Takes a JSON string, sharing its memory. `None` where it is no string, or one that cannot be Base64.
+    pub fn from_json(string: Raw) -> Option<Self> {
+        let inside = string.get().strip_prefix('"')?.strip_suffix('"')?;
+        if !inside.contains('\\') {
+            return Some(Self(string));
+        }
+        // Some write `/` as `\/`, and some break lines.
+        let mut text: String = string.decode(&Bounds::default()).ok()?;
+        text.retain(|character| !character.is_ascii_whitespace());
+        let known = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte);
+        text.bytes().all(known).then(|| Self(Raw::known(format!("\"{text}\""))))
+    }
+
+    /// The Base64 text.
+    pub fn text(&self) -> &str {
+        self.0.get().trim_matches('"')
+    }
+
+    /// How many bytes it stands for, by its length.
+    pub fn decoded_len(&self) -> usize {
+        let letters = self.text().trim_end_matches('=').len();
+        letters / 4 * 3 + (letters % 4 * 3) / 4
+    }
+
+    /// The bytes.
+    pub fn decode(&self) -> Result<Vec<u8>, NotBase64> {
+        ENGINE.decode(self.text()).map_err(NotBase64)
+    }
+}
+
+/// Padded when written; read with padding or without.
+const ENGINE: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back() {
+        for bytes in [&b""[..], b"a", b"ab", b"abc", b"\xff\xfe\xfd\xfc"] {
+            let encoded = Base64::of(bytes);
+            assert_eq!((encoded.decode().unwrap().as_slice(), encoded.decoded_len()), (bytes, bytes.len()));
+            let unpadded = format!("\"{}\"", encoded.text().trim_end_matches('='));
+            let unpadded = Base64::from_json(Raw::parse(unpadded).unwrap()).unwrap();
+            assert_eq!((unpadded.decode().unwrap().as_slice(), unpadded.decoded_len()), (bytes, bytes.len()));
+        }
+    }
+
+    #[test]
+    fn strings_are_taken_as_they_come() {
+        for (json, text, decodes) in [
+            (r#""//79/A==""#, Some("//79/A=="), true),
+            (r#""\/\/79\/A==""#, Some("//79/A=="), true),
+            (r#""//79\r\n/A==\n""#, Some("//79/A=="), true),
+            (r#""not base64""#, Some("not base64"), false),
+            (r#""a\"b""#, None, false),
+            (r#""a\u0000""#, None, false),
+            ("7", None, false),
+            ("null", None, false),
+        ] {
+            let encoded = Base64::from_json(Raw::parse(json).unwrap());
+            assert_eq!(encoded.as_ref().map(Base64::text), text, "{json}");
+            assert_eq!(encoded.is_some_and(|encoded| encoded.decode().is_ok()), decodes, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_string_without_escapes_is_shared() {
+        let string = Raw::parse(r#""AAAA""#).unwrap();
+        let inside = string.get()[1..].as_ptr();
+        assert_eq!(Base64::from_json(string).unwrap().text().as_ptr(), inside);
+    }
+}

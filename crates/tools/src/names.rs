@@ -1,0 +1,285 @@
+//! A table from names to what has them, of which a changed copy shares nearly everything with the original.
+//!
+//! Names are spread over shards by a keyed hash; a change copies the shards that its names are in, and the rest is
+//! shared. So readers keep the table they have, whoever changes it meanwhile, and one owner's change costs what that
+//! owner has.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+const SHARDS: usize = 256;
+
+/// A persistent table of names. A name that several hold finds none of them, in whatever order they came.
+pub struct NameTable<V> {
+    shards: Arc<[Arc<Shard<V>>]>,
+    // Keyed, since names are chosen by strangers.
+    hasher: RandomState,
+    len: usize,
+}
+
+/// A name, who holds it, and for what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held<V> {
+    /// The name.
+    pub name: Arc<str>,
+    /// Who holds it.
+    pub owner: Arc<str>,
+    /// What it stands for.
+    pub value: V,
+}
+
+/// What a table has for a name.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found<'a, V> {
+    /// Nobody holds it.
+    Nothing,
+    /// What it stands for.
+    One(&'a V),
+    /// It is held more than once, so it stands for nothing. Ordered by owner.
+    Several(Vec<&'a Held<V>>),
+}
+
+/// Ordered by hash, so that those who hold one name are neighbours (but for a collision of hashes).
+type Shard<V> = Vec<(u64, Held<V>)>;
+
+impl<V: Clone> NameTable<V> {
+    /// A table without names.
+    pub fn new() -> Self {
+        let empty = Arc::new(Vec::new());
+        Self { shards: vec![empty; SHARDS].into(), hasher: RandomState::new(), len: 0 }
+    }
+
+    /// What a name stands for.
+    pub fn find(&self, name: &str) -> Found<'_, V> {
+        let hash = self.hasher.hash_one(name);
+        let shard = &self.shards[shard_of(hash)];
+        let from = shard.partition_point(|(other, _)| *other < hash);
+        let same = shard[from..].iter().take_while(|(other, _)| *other == hash);
+        let mut holders = same.map(|(_, held)| held).filter(|held| &*held.name == name);
+        match (holders.next(), holders.next()) {
+            (None, _) => Found::Nothing,
+            (Some(held), None) => Found::One(&held.value),
+            (Some(first), Some(second)) => {
+                let mut all: Vec<_> = [first, second].into_iter().chain(holders).collect();
+                all.sort_by(|one, other| one.owner.cmp(&other.owner));
+                Found::Several(all)
+            }
+        }
+    }
+
+    /// The table after an owner gave up some names and took others.
+    ///
+    /// What is removed goes before what is added comes, so a name in both is replaced; what is added never replaces
+    /// anything by itself, so a name that is given twice is held twice. Names the owner does not hold are passed over.
+    pub fn with<'n>(
+        &self,
+        owner: &Arc<str>,
+        remove: impl IntoIterator<Item = &'n str>,
+        add: impl IntoIterator<Item = (Arc<str>, V)>,
+    ) -> Self {
+        let mut edits: Edits<'n, V> = HashMap::new();
+        for name in remove {
+            let hash = self.hasher.hash_one(name);
+            edits.entry(shard_of(hash)).or_default().remove.push((hash, name));
+        }
+        self.plan(&mut edits, add.into_iter().map(|(name, value)| Held { name, owner: owner.clone(), value }));
+        self.edited(owner, edits)
+    }
+
+    fn plan(&self, edits: &mut Edits<'_, V>, add: impl Iterator<Item = Held<V>>) {
+        for held in add {
+            let hash = self.hasher.hash_one(&*held.name);
+            edits.entry(shard_of(hash)).or_default().add.push((hash, held));
+        }
+    }
+
+    fn edited(&self, owner: &str, edits: Edits<'_, V>) -> Self {
+        let mut shards = self.shards.to_vec();
+        let mut len = self.len;
+        for (at, edit) in edits {
+            let before = shards[at].len();
+            let shard = edit.applied(owner, &shards[at]);
+            len = len - before + shard.len();
+            shards[at] = Arc::new(shard);
+        }
+        Self { shards: shards.into(), hasher: self.hasher.clone(), len }
+    }
+
+    /// Everything that is held, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &Held<V>> {
+        self.shards.iter().flat_map(|shard| shard.iter().map(|(_, held)| held))
+    }
+
+    /// How often a name is held, all names together.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+fn shard_of(hash: u64) -> usize {
+    (hash >> 56) as usize % SHARDS
+}
+
+/// What changes, by shard.
+type Edits<'n, V> = HashMap<usize, Edit<'n, V>>;
+
+/// What changes in one shard.
+struct Edit<'n, V> {
+    remove: Vec<(u64, &'n str)>,
+    add: Shard<V>,
+}
+
+impl<V: Clone> Edit<'_, V> {
+    fn applied(self, owner: &str, shard: &Shard<V>) -> Shard<V> {
+        let gone = |hash: &u64, held: &Held<V>| {
+            *held.owner == *owner && self.remove.iter().any(|(other, name)| other == hash && **name == *held.name)
+        };
+        let mut edited: Shard<V> = Vec::with_capacity(shard.len() + self.add.len());
+        edited.extend(shard.iter().filter(|(hash, held)| !gone(hash, held)).cloned());
+        edited.extend(self.add);
+        edited.sort_by_key(|(hash, _)| *hash);
+        edited
+    }
+}
+
+impl<V> Default for Edit<'_, V> {
+    fn default() -> Self {
+        Self { remove: Vec::new(), add: Vec::new() }
+    }
+}
+
+/// Builds a table of many owners at once, which is several times faster than one owner after the other.
+impl<V: Clone> FromIterator<Held<V>> for NameTable<V> {
+    fn from_iter<I: IntoIterator<Item = Held<V>>>(all: I) -> Self {
+        let (empty, mut edits) = (Self::new(), HashMap::new());
+        empty.plan(&mut edits, all.into_iter());
+        empty.edited("", edits)
+    }
+}
+
+impl<V: Clone> Default for NameTable<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V> Clone for NameTable<V> {
+    fn clone(&self) -> Self {
+        Self { shards: self.shards.clone(), hasher: self.hasher.clone(), len: self.len }
+    }
+}
+
+impl<V> std::fmt::Debug for NameTable<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NameTable({} held)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a table must behave like: everything that is held, looked through from end to end.
+    #[derive(Default)]
+    struct Model(Vec<(String, String, u32)>);
+
+    impl Model {
+        fn apply(&mut self, owner: &str, remove: &[String], add: &[(String, u32)]) {
+            self.0.retain(|(held_by, name, _)| held_by != owner || !remove.contains(name));
+            self.0.extend(add.iter().map(|(name, value)| (owner.to_owned(), name.clone(), *value)));
+        }
+
+        fn names(&self) -> BTreeMap<&str, Vec<(&str, u32)>> {
+            let mut names: BTreeMap<&str, Vec<(&str, u32)>> = BTreeMap::new();
+            for (owner, name, value) in &self.0 {
+                names.entry(name).or_default().push((owner, *value));
+            }
+            names
+        }
+    }
+
+    fn check(table: &NameTable<u32>, model: &Model) {
+        let names = model.names();
+        for name in ["a", "b", "c", "d", "e", "never"] {
+            let expected = names.get(name).map_or(&[][..], Vec::as_slice);
+            match (table.find(name), expected) {
+                (Found::Nothing, []) => (),
+                (Found::One(value), [(_, expected)]) => assert_eq!(value, expected, "{name}"),
+                (Found::Several(held), expected) => {
+                    let held = held.iter().map(|held| (&*held.owner, held.value));
+                    assert_eq!(sorted(held), sorted(expected.iter().copied()), "{name}");
+                }
+                (found, expected) => panic!("{name}: {found:?} instead of {expected:?}"),
+            }
+        }
+        assert_eq!(table.len(), model.0.len());
+        assert_eq!(table.iter().count(), model.0.len());
+    }
+
+    fn sorted<'a>(held: impl Iterator<Item = (&'a str, u32)>) -> Vec<(&'a str, u32)> {
+        let mut held: Vec<_> = held.collect();
+        held.sort_unstable();
+        held
+    }
+
+    type Change = (String, Vec<String>, Vec<(String, u32)>);
+
+    fn changes() -> impl Strategy<Value = Vec<Change>> {
+        let names = || prop::collection::vec("[a-e]", 0..4);
+        let added = prop::collection::vec(("[a-e]", any::<u32>()), 0..4);
+        prop::collection::vec(("[x-z]", names(), added), 0..12)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn agrees_with_a_plain_list(changes in changes()) {
+            let (mut table, mut model) = (NameTable::new(), Model::default());
+            let mut kept = Vec::new();
+            for (owner, remove, add) in &changes {
+                kept.push((table.clone(), Model(model.0.clone())));
+                model.apply(owner, remove, add);
+                let add = add.iter().map(|(name, value)| (Arc::from(name.as_str()), *value));
+                table = table.with(&Arc::from(owner.as_str()), remove.iter().map(String::as_str), add);
+                check(&table, &model);
+            }
+            for (table, model) in kept {
+                check(&table, &model);
+                check(&table.iter().cloned().collect(), &model);
+            }
+        }
+    }
+
+    fn many(count: u32) -> NameTable<u32> {
+        let add = (0..count).map(|n| (Arc::from(format!("mcp__server__tool_{n}")), n));
+        NameTable::new().with(&"server".into(), [], add)
+    }
+
+    #[test]
+    fn a_change_copies_only_the_shards_of_its_names() {
+        let table = many(10_000);
+        let removed = ["mcp__server__tool_7", "mcp__server__tool_8"];
+        let changed = table.with(&"server".into(), removed, [(Arc::from("new"), 0)]);
+        let copied = std::iter::zip(&*table.shards, &*changed.shards).filter(|(one, other)| !Arc::ptr_eq(one, other));
+        assert!((1..=3).contains(&copied.count()));
+        assert_eq!((changed.len(), changed.find("mcp__server__tool_7")), (9_999, Found::Nothing));
+        assert_eq!(table.find("mcp__server__tool_7"), Found::One(&7));
+    }
+
+    #[test]
+    fn names_are_spread_over_the_shards() {
+        let longest = many(10_000).shards.iter().map(|shard| shard.len()).max();
+        assert!(longest < Some(120), "{longest:?} in one shard, where 39 would be even");
+    }
+}

@@ -1,0 +1,143 @@
+//! Whether text says what structured data says as well.
+//!
+//! Tools that answer with data mostly say the same in text, for callers that know no data. Shown together it would be
+//! read twice.
+
+use wharf_json::{Bounds, Raw, members};
+
+/// Longer texts are not compared, and count as saying something of their own.
+const LONGEST: usize = 1 << 20;
+/// Every level is read again for the one above it, so there are not to be many.
+const BOUNDS: Bounds = Bounds { depth: 16, nodes: 50_000 };
+
+/// Whether a text is the data in JSON, whatever its white space, its escapes and the order of its members.
+pub(crate) fn is_json_of(text: &str, data: &Raw) -> bool {
+    let begins_alike = text.trim_start().bytes().next() == first(data);
+    if !begins_alike || text.len().max(data.as_bytes().len()) > LONGEST {
+        return false;
+    }
+    Raw::parse(text.to_owned()).is_ok_and(|text| same(&text, data))
+}
+
+/// Whether texts say all that the data says: one is its JSON, or the data is but a wrapping around what they say.
+///
+/// `{"result": …}` is how tools without a structured answer are given one; the texts are then the value, or its
+/// elements one by one.
+pub(crate) fn say(texts: &[&str], data: &Raw) -> bool {
+    if texts.iter().any(|text| is_json_of(text, data)) {
+        return true;
+    }
+    let Some(value) = wrapped(data) else { return false };
+    match (texts, elements(&value)) {
+        ([], _) => false,
+        ([text], _) if says(text, &value) => true,
+        (texts, Some(elements)) => {
+            texts.len() == elements.len() && std::iter::zip(texts, &elements).all(|(text, value)| says(text, value))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a text is a value: a string itself, anything else in JSON.
+fn says(text: &str, value: &Raw) -> bool {
+    string(value).is_some_and(|string| string == text) || is_json_of(text, value)
+}
+
+fn wrapped(data: &Raw) -> Option<Raw> {
+    let mut list = members(data, &BOUNDS).ok()?;
+    let (name, value) = list.pop()?;
+    (name == "result" && list.is_empty()).then_some(value)
+}
+
+fn same(one: &Raw, other: &Raw) -> bool {
+    match (first(one), first(other)) {
+        (Some(b'{'), Some(b'{')) => same_members(one, other).unwrap_or(false),
+        (Some(b'['), Some(b'[')) => match (elements(one), elements(other)) {
+            (Some(one), Some(other)) => {
+                one.len() == other.len() && std::iter::zip(&one, &other).all(|(one, other)| same(one, other))
+            }
+            _ => false,
+        },
+        (Some(b'"'), Some(b'"')) => string(one).is_some_and(|text| Some(text) == string(other)),
+        // By their text, so that large numbers are not taken for each other.
+        _ => one.get().trim() == other.get().trim(),
+    }
+}
+
+fn same_members(one: &Raw, other: &Raw) -> Option<bool> {
+    let (mut one, mut other) = (members(one, &BOUNDS).ok()?, members(other, &BOUNDS).ok()?);
+    one.sort_by(|(a, _), (b, _)| a.cmp(b));
+    other.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let alike =
+        |((key, value), (other_key, other_value)): (&(_, Raw), &(_, Raw))| key == other_key && same(value, other_value);
+    Some(one.len() == other.len() && std::iter::zip(&one, &other).all(alike))
+}
+
+fn elements(array: &Raw) -> Option<Vec<Raw>> {
+    let list: Vec<&serde_json::value::RawValue> = array.decode(&BOUNDS).ok()?;
+    Some(list.into_iter().map(|value| array.part(value)).collect())
+}
+
+fn string(value: &Raw) -> Option<String> {
+    value.decode(&BOUNDS).ok()
+}
+
+fn first(value: &Raw) -> Option<u8> {
+    value.get().trim_start().bytes().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn text_that_is_the_data_in_json() {
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(LONGEST));
+        let deep = format!("{}{}", "[".repeat(17), "]".repeat(17));
+        for (text, data, expected) in [
+            ("{\n  \"b\": [1, 2],\n  \"a\": \"\\u00e9\"\n}\n", r#"{"a":"é","b":[1,2]}"#, true),
+            ("12345678901234567890123", "12345678901234567890123", true),
+            ("12345678901234567890124", "12345678901234567890123", false),
+            (r#"{"a":12345678901234567890124}"#, r#"{"a":12345678901234567890123}"#, false),
+            ("null", " null", true),
+            ("false", "null", false),
+            ("[1,2]", "[2,1]", false),
+            ("[1]", "[1,1]", false),
+            (r#"{"a":1}"#, r#"{"a":1,"b":2}"#, false),
+            (r#"{"a":1,"b":2}"#, r#"{"a":1,"c":2}"#, false),
+            (r#"{"a":1,"a":2}"#, r#"{"a":2}"#, false),
+            (r#"{"a":{"b":[{"c":null}]}}"#, r#"{ "a" : { "b" : [ { "c" : null } ] } }"#, true),
+            ("{} and more", "{}", false),
+            ("{", "{}", false),
+            ("", "{}", false),
+            (&long, &long, false),
+            (&deep, &deep, false),
+        ] {
+            assert_eq!(is_json_of(text, &raw(data)), expected, "{text} as {data}");
+        }
+    }
+
+    #[test]
+    fn texts_that_say_all_of_the_data() {
+        for (texts, data, expected) in [
+            (&["looked it up", r#"{"a": 1}"#][..], r#"{"a":1}"#, true),
+            (&["looked it up"], r#"{"a":1}"#, false),
+            (&[], r#"{"a":1}"#, false),
+            (&["two\nlines"], r#"{"result":"two\nlines"}"#, true),
+            (&["5"], r#"{"result":5}"#, true),
+            (&["5"], r#"{"count":5}"#, false),
+            (&["5"], r#"{"result":5,"more":6}"#, false),
+            (&["a", r#"{"b": 1}"#], r#"{"result":["a",{"b":1}]}"#, true),
+            (&["a"], r#"{"result":["a","b"]}"#, false),
+            (&[r#"["a","b"]"#], r#"{"result":["a","b"]}"#, true),
+            (&["a", "b"], r#"["a","b"]"#, false),
+            (&[], r#"{"result":[]}"#, false),
+        ] {
+            assert_eq!(say(texts, &raw(data)), expected, "{texts:?} as {data}");
+        }
+    }
+}

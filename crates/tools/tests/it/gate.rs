@@ -1,0 +1,183 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::oneshot;
+use wharf_json::Raw;
+use wharf_tools::{
+    Attempt, Call, CallFailure, Caller, Check, Consent, Description, OpenGate, Outcome, Pending, Refusal,
+    RefusalReason, Registry, Tool, ToolError, ToolErrorKind,
+};
+
+use crate::fixture::{Sign, Told, call};
+
+fn no() -> Refusal {
+    Refusal::new(RefusalReason::SaidNo)
+}
+
+/// What a gate says, how the call ends, and how often the tool is reached.
+async fn check(
+    say: impl Fn(Attempt<'_>) -> Check + Send + Sync + 'static,
+    ends: Result<&str, Refusal>,
+    reached: usize,
+) {
+    let (gate, tool) = (Told::new(say), Sign::new("files", "read", "was read"));
+    let registry = Registry::new(gate.clone());
+    registry.register(tool.clone());
+    let ended = match registry.call("read", call()).await {
+        Ok(outcome) => Ok(outcome.blocks[0].as_text().into_owned()),
+        Err(CallFailure::Refused(refusal)) => Err(refusal),
+        Err(failure) => panic!("{failure}"),
+    };
+    assert_eq!(ended, ends.map(str::to_owned));
+    assert_eq!((gate.count(), tool.count()), (1, reached));
+}
+
+#[tokio::test]
+async fn every_way_through_the_gate_is_gone_once() {
+    check(|_| Check::Pass, Ok("was read"), 1).await;
+    check(|_| Check::Refuse(no()), Err(no()), 0).await;
+    check(|_| Check::Ask(Box::pin(async { Ok(()) })), Ok("was read"), 1).await;
+    check(|_| Check::Ask(Box::pin(async { Err(no()) })), Err(no()), 0).await;
+}
+
+#[tokio::test]
+async fn the_gate_sees_who_wants_what() {
+    let gate = Told::new(|attempt| {
+        let Attempt { caller, tool, arguments } = attempt;
+        let origin = tool.origin.as_ref().expect("somebody else's tool");
+        assert_eq!((&*tool.name, &*origin.provider, arguments.get()), ("read", "files", r#"{"n":1}"#));
+        match caller.consent {
+            Consent::Ask => Check::Refuse(no()),
+            Consent::Given => Check::Pass,
+        }
+    });
+    let registry = Registry::new(gate.clone());
+    registry.register(Sign::new("files", "read", ""));
+    let arguments = Raw::parse(r#"{"n":1}"#).unwrap();
+    for (caller, passes) in [(Caller::agent(), false), (Caller::person(), true)] {
+        assert_eq!(registry.call("read", Call::new(arguments.clone(), caller)).await.is_ok(), passes);
+    }
+    assert_eq!(gate.count(), 2);
+}
+
+#[tokio::test]
+async fn what_cannot_be_called_is_not_put_before_the_gate() {
+    let gate = Told::new(|_| Check::Pass);
+    let registry = Registry::new(gate.clone());
+    registry.register(Sign::new("one", "both", ""));
+    registry.register(Sign::new("two", "both", ""));
+    assert!(matches!(registry.call("both", call()).await, Err(CallFailure::Withheld { .. })));
+    assert!(matches!(registry.call("none", call()).await, Err(CallFailure::Unknown { .. })));
+    assert_eq!(gate.count(), 0);
+}
+
+/// What happens to the tool while a person is asked, and which tool is called after the yes, if any.
+async fn check_meanwhile(meanwhile: impl FnOnce(&Registry), expected: Option<&str>) {
+    let (answer, asked) = oneshot::channel::<()>();
+    let asked = std::sync::Mutex::new(Some(asked));
+    let gate = Told::new(move |_| {
+        let asked = asked.lock().expect("nobody panics").take().expect("asked once");
+        Check::Ask(Box::pin(async { asked.await.map_err(|_| no()) }))
+    });
+    let registry = Arc::new(Registry::new(gate.clone()));
+    let tool = Sign::new("files", "read", "as approved");
+    registry.register(tool.clone());
+    let calling = tokio::spawn({
+        let registry = registry.clone();
+        async move { registry.call("read", call()).await }
+    });
+    while gate.count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    meanwhile(&registry);
+    answer.send(()).expect("it is waited for");
+    match (calling.await.expect("the call does not panic"), expected) {
+        (Ok(outcome), Some(expected)) => assert_eq!(outcome.blocks[0].as_text(), expected),
+        (Err(CallFailure::Refused(refusal)), None) => assert_eq!(refusal.reason, RefusalReason::ApprovalStale),
+        (ended, expected) => panic!("{ended:?} instead of {expected:?}"),
+    }
+    assert_eq!(gate.count(), 1);
+}
+
+#[tokio::test]
+async fn a_yes_is_for_the_tool_that_was_shown() {
+    check_meanwhile(|_| (), Some("as approved")).await;
+    let same = Sign::new("files", "read", "as approved");
+    check_meanwhile(|registry| registry.register(same.clone()), Some("as approved")).await;
+    assert_eq!(same.count(), 1, "the one in its place is called");
+    check_meanwhile(|registry| registry.register(Sign::new("files", "read", "changed")), None).await;
+    check_meanwhile(|registry| registry.register(Sign::new("evil", "read", "as approved")), None).await;
+    check_meanwhile(|registry| assert!(registry.remove("read")), None).await;
+    check_meanwhile(
+        |registry| {
+            registry.remove("read");
+            registry.register(Sign::new("evil", "read", "as approved"));
+        },
+        None,
+    )
+    .await;
+}
+
+/// Says when it is dropped.
+struct Dropped(Arc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_call_withdraws_the_question() {
+    let dropped = Arc::new(AtomicBool::new(false));
+    let gate = Told::new({
+        let dropped = dropped.clone();
+        move |_| {
+            let guard = Dropped(dropped.clone());
+            Check::Ask(Box::pin(async move {
+                let _guard = guard;
+                std::future::pending().await
+            }))
+        }
+    });
+    let registry = Registry::new(gate);
+    let tool = Sign::new("", "read", "");
+    registry.register(tool.clone());
+    let mut calling = Box::pin(registry.call("read", call()));
+    tokio::select! {
+        biased;
+        ended = &mut calling => panic!("{ended:?}"),
+        () = std::future::ready(()) => (),
+    }
+    assert!(!dropped.load(Ordering::SeqCst));
+    drop(calling);
+    assert!(dropped.load(Ordering::SeqCst));
+    assert_eq!(tool.count(), 0);
+}
+
+/// Fails as it is told to.
+struct Broken(Arc<Description>);
+
+impl Tool for Broken {
+    fn description(&self) -> &Arc<Description> {
+        &self.0
+    }
+
+    fn call(&self, _: Call) -> Pending<'_, Result<Outcome, ToolError>> {
+        Box::pin(async { Err(ToolError::new(ToolErrorKind::TimedOut, "no answer within 5 s")) })
+    }
+}
+
+#[tokio::test]
+async fn refusals_and_failures_are_errors_a_model_sees() {
+    let refused = Registry::new(Told::new(|_| Check::Refuse(no())));
+    let failed = Registry::new(Arc::new(OpenGate));
+    for (registry, told) in
+        [(&refused, "the call was refused: the person who was asked said no"), (&failed, "no answer within 5 s")]
+    {
+        let description = Description::new("break", "", Raw::empty_object());
+        registry.register(Arc::new(Broken(Arc::new(description))));
+        let outcome = registry.call("break", call()).await.unwrap_err().to_outcome();
+        assert_eq!((outcome.report().error.as_deref(), outcome.is_error), (Some(told), true));
+    }
+}
