@@ -1,3 +1,24 @@
 //! Files that are never torn or lost: locked, compared, atomic.
+//!
+//! Three kinds of them: a [`Document`] is read and replaced whole, a [`Journal`] only grows, and a [`SpillDir`] takes
+//! what is too large to show. Everything here blocks; whoever lives on an async runtime calls it from a thread that may.
 
 #![warn(missing_docs)]
+
+mod digest;
+mod document;
+mod folder;
+mod journal;
+mod lock;
+mod privacy;
+#[cfg(test)]
+mod processes;
+#[cfg(test)]
+mod scratch;
+mod spill;
+
+pub use document::{Document, LoadError, Loaded, Privacy, ReplaceError, SaveError, Stamp, UpdateError};
+pub use journal::{AppendError, Broken, Fault, Journal, JournalOptions, OpenError, Verified, VerifyError, verify};
+pub use lock::{Lock, LockError};
+pub use privacy::{Flaw, Unsafe};
+pub use spill::{Cleaned, Extension, SpillDir, SpillError, SpillLimits, Spilled};

@@ -1,0 +1,39 @@
+//! SHA-256, and how it is written.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+/// What some bytes hash to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Digest([u8; 32]);
+
+impl Digest {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_sha_256() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(Digest::of(b"").to_string(), empty);
+        assert_eq!(format!("{:?}", Digest::of(b"")), "e3b0c442");
+    }
+}

@@ -1,0 +1,197 @@
+//! Where a document is, and how the file there is read and replaced.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::Mode;
+
+use super::{LoadError, Privacy, SaveError};
+use crate::folder::{Folder, if_found};
+use crate::lock::{Lock, LockError};
+use crate::privacy::{Flaw, Unsafe, check_file, check_way};
+
+/// As many links as Linux itself follows.
+const LINKS: usize = 40;
+
+/// A name in an open directory, links already followed where they may be.
+pub(super) struct Place {
+    folder: Arc<Folder>,
+    name: OsString,
+    privacy: Privacy,
+}
+
+/// What was read, and from which file.
+pub(super) struct Found {
+    pub(super) bytes: Vec<u8>,
+    metadata: Metadata,
+}
+
+impl Place {
+    /// Finds where a document is, or nothing if there is not even its directory.
+    pub(super) fn find(path: &Path, privacy: Privacy) -> Result<Option<Self>, LoadError> {
+        let failed = |source| LoadError::Io { path: path.to_owned(), source };
+        let (parent, name) = target(path, privacy).map_err(failed)?;
+        let folder = if_found(Folder::open(&parent)).map_err(failed)?;
+        Ok(folder.map(|folder| Self { folder: Arc::new(folder), name, privacy }))
+    }
+
+    /// Finds where a document is to be, makes its directory if there is none, and makes sure that it is safe there.
+    pub(super) fn make(path: &Path, privacy: Privacy) -> Result<Self, SaveError> {
+        let failed = |source| SaveError::Io { path: path.to_owned(), source };
+        let (parent, name) = target(path, privacy).map_err(failed)?;
+        let folder = match privacy {
+            Privacy::Private => Folder::make_private(&parent),
+            Privacy::Shared => std::fs::create_dir_all(&parent).and_then(|()| Folder::open(&parent)),
+        };
+        let place = Self { folder: Arc::new(folder.map_err(failed)?), name, privacy };
+        place.check_way()?;
+        Ok(place)
+    }
+
+    pub(super) fn lock(&self, patience: Duration) -> Result<Lock, LockError> {
+        Lock::beneath(&self.folder, &self.beside("lock"), patience)
+    }
+
+    /// Reads the file, if there is one.
+    pub(super) fn read(&self, limit: u64) -> Result<Option<Found>, LoadError> {
+        let Some(file) = self.open()? else { return Ok(None) };
+        let metadata = file.metadata().map_err(|error| self.unread(error))?;
+        match self.privacy {
+            Privacy::Private => self.check_way().and_then(|()| Ok(check_file(&self.path(), &metadata)?))?,
+            Privacy::Shared if !metadata.is_file() => return Err(LoadError::NotAFile { path: self.path() }),
+            Privacy::Shared => {}
+        }
+        let mut bytes = Vec::new();
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| self.unread(error))?;
+        self.check_size(&bytes, limit)?;
+        Ok(Some(Found { bytes, metadata }))
+    }
+
+    /// Puts new content in place of the old, all at once. Says no if the old is not what is there any more.
+    pub(super) fn replace(&self, old: Option<&Found>, bytes: &[u8], limit: u64) -> Result<bool, SaveError> {
+        self.check_size(bytes, limit)?;
+        let draft = self.beside("tmp");
+        let replaced = self.draft(&draft, old, bytes).and_then(|()| {
+            let is_same = self.holds(old, limit)?;
+            if is_same {
+                self.publish(&draft)?;
+            }
+            Ok(is_same)
+        });
+        if !matches!(replaced, Ok(true)) {
+            let _ = self.folder.remove(&draft);
+        }
+        replaced
+    }
+
+    fn draft(&self, draft: &OsStr, old: Option<&Found>, bytes: &[u8]) -> Result<(), SaveError> {
+        let drafted = self.create(draft, old).and_then(|mut file| {
+            file.write_all(bytes)?;
+            if let (Privacy::Shared, Some(old)) = (self.privacy, old) {
+                dress(&file, &old.metadata)?;
+            }
+            file.sync_all()
+        });
+        drafted.map_err(|error| self.unwritten(error))
+    }
+
+    fn create(&self, draft: &OsStr, old: Option<&Found>) -> io::Result<File> {
+        // Whoever holds the lock is alone with this name, so what is there was left by a crash.
+        if_found(self.folder.remove(draft))?;
+        match (self.privacy, old) {
+            (Privacy::Shared, None) => self.folder.create(draft, Mode::from_raw_mode(0o666)),
+            _ => self.folder.create_private(draft),
+        }
+    }
+
+    /// Whether the content is this. Times of change are too coarse to tell.
+    fn holds(&self, old: Option<&Found>, limit: u64) -> Result<bool, LoadError> {
+        let now = self.read(limit)?;
+        Ok(now.map(|found| found.bytes).as_deref() == old.map(|found| found.bytes.as_slice()))
+    }
+
+    fn publish(&self, draft: &OsStr) -> Result<(), SaveError> {
+        let published = self.folder.rename(draft, &self.name).and_then(|()| self.folder.sync());
+        published.map_err(|error| self.unwritten(error))
+    }
+
+    fn open(&self) -> Result<Option<File>, LoadError> {
+        match if_found(self.folder.read(&self.name)) {
+            Ok(file) => Ok(file),
+            Err(_) if self.is_link() => Err(Unsafe { path: self.path(), flaw: Flaw::Link }.into()),
+            Err(error) => Err(self.unread(error)),
+        }
+    }
+
+    fn is_link(&self) -> bool {
+        std::fs::symlink_metadata(self.path()).is_ok_and(|metadata| metadata.is_symlink())
+    }
+
+    fn check_way(&self) -> Result<(), LoadError> {
+        match self.privacy {
+            Privacy::Private => check_way(self.folder.path()).map_err(|error| LoadError::of_check(error, self.path())),
+            Privacy::Shared => Ok(()),
+        }
+    }
+
+    fn check_size(&self, bytes: &[u8], limit: u64) -> Result<(), LoadError> {
+        match u64::try_from(bytes.len()) {
+            Ok(size) if size <= limit => Ok(()),
+            _ => Err(LoadError::TooLarge { path: self.path(), limit }),
+        }
+    }
+
+    fn unread(&self, source: io::Error) -> LoadError {
+        LoadError::Io { path: self.path(), source }
+    }
+
+    fn unwritten(&self, source: io::Error) -> SaveError {
+        SaveError::Io { path: self.path(), source }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
+    }
+
+    /// The name of a file that stands beside the document while it is being written.
+    fn beside(&self, what: &str) -> OsString {
+        let mut name = OsString::from(".");
+        name.push(&self.name);
+        name.push(".wharf-");
+        name.push(what);
+        name
+    }
+}
+
+/// The directory and the name behind a path; of a shared document, behind the links that stand in its place.
+fn target(path: &Path, privacy: Privacy) -> io::Result<(PathBuf, OsString)> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+        let parent = path.parent().unwrap_or(Path::new("")).to_owned();
+        match std::fs::read_link(&path) {
+            Ok(target) if privacy == Privacy::Shared => path = parent.join(target),
+            _ => return Ok((parent, name)),
+        }
+    }
+    Err(rustix::io::Errno::LOOP.into())
+}
+
+/// Gives a new file the owner and the permissions of the one it replaces.
+///
+/// Where the group cannot be kept, what the group was allowed is not allowed to another.
+fn dress(file: &File, old: &Metadata) -> io::Result<()> {
+    let new = file.metadata()?;
+    let mut mode = old.mode() & 0o777;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid())
+        && std::os::unix::fs::fchown(file, Some(old.uid()), Some(old.gid())).is_err()
+    {
+        mode &= 0o707;
+    }
+    file.set_permissions(Permissions::from_mode(mode))
+}

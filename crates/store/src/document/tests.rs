@@ -1,0 +1,267 @@
+//! Layouts that are refused, writes that are whole, and links that are followed or not.
+
+use std::convert::Infallible;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::lock::{Lock, LockError};
+use crate::privacy::Flaw;
+use crate::scratch::Scratch;
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+/// Lays out a private document in `home/wharf/tokens`, lets the case spoil it, and compares what loading says.
+fn check_layout(name: &str, spoil: impl FnOnce(&Path), expected: Result<Option<&str>, Flaw>) {
+    let scratch = Scratch::new();
+    let folder = scratch.path("home/wharf");
+    let document = Document::at(folder.join("tokens"), Privacy::Private);
+    document.write(b"secret").unwrap();
+    spoil(&folder);
+    let loaded = document.load();
+    let found = match &loaded {
+        Ok(loaded) => Ok(loaded.as_ref().map(|loaded| str::from_utf8(&loaded.bytes).unwrap())),
+        Err(error) => Err(error.flaw().unwrap_or_else(|| panic!("{name}: {error:?}")).flaw),
+    };
+    assert_eq!(found, expected, "{name}");
+    if expected.is_err() {
+        let before = names_below(&scratch.path(""));
+        assert!(matches!(document.write(b"new"), Err(SaveError::Load(LoadError::Unsafe(_)))), "{name}");
+        assert_eq!(names_below(&scratch.path("")), before, "{name}: something was made or removed");
+    }
+}
+
+/// Everything below a directory, with its content where it has any.
+fn names_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        if metadata.is_dir() {
+            found.extend(names_below(&path));
+        }
+        let content = if metadata.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        found.push((path, content));
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_private_document_is_refused_where_others_could_have_been() {
+    let fine = Ok(Some("secret"));
+    for bits in [0o600, 0o400, 0o700] {
+        check_layout(&format!("mode {bits:o}"), |folder| set_mode(&folder.join("tokens"), bits), fine);
+    }
+    for bits in [0o640, 0o604, 0o660, 0o606, 0o601, 0o666, 0o777] {
+        let expected = Err(Flaw::Exposed(bits));
+        check_layout(&format!("mode {bits:o}"), |folder| set_mode(&folder.join("tokens"), bits), expected);
+    }
+    for (bits, expected) in [
+        (0o755, fine),
+        (0o1777, fine),
+        (0o777, Err(Flaw::Writable(0o777))),
+        (0o770, Err(Flaw::Writable(0o770))),
+        (0o702, Err(Flaw::Writable(0o702))),
+    ] {
+        check_layout(&format!("directory {bits:o}"), |folder| set_mode(folder, bits), expected);
+        check_layout(&format!("grandparent {bits:o}"), |folder| set_mode(folder.parent().unwrap(), bits), expected);
+    }
+    check_layout("missing", |folder| fs::remove_file(folder.join("tokens")).unwrap(), Ok(None));
+    check_layout("missing with its directory", |folder| fs::remove_dir_all(folder).unwrap(), Ok(None));
+}
+
+#[test]
+fn a_private_document_is_a_file_of_its_own() {
+    let tokens = |folder: &Path| folder.join("tokens");
+    let away = |folder: &Path| fs::rename(folder.join("tokens"), folder.join("real")).unwrap();
+    check_layout("hard link", |f| fs::hard_link(tokens(f), f.join("other")).unwrap(), Err(Flaw::HardLinks(2)));
+    let link = |to: &'static str| {
+        move |folder: &Path| {
+            away(folder);
+            symlink(to, tokens(folder)).unwrap();
+        }
+    };
+    check_layout("link", link("real"), Err(Flaw::Link));
+    check_layout("link to nowhere", link("nowhere"), Err(Flaw::Link));
+    check_layout("link to itself", link("tokens"), Err(Flaw::Link));
+    let directory = |folder: &Path| {
+        away(folder);
+        fs::create_dir(tokens(folder)).unwrap();
+    };
+    check_layout("directory", directory, Err(Flaw::NotAFile));
+    let pipe = |folder: &Path| {
+        away(folder);
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, tokens(folder), mode).unwrap();
+    };
+    check_layout("pipe", pipe, Err(Flaw::NotAFile));
+    // The way there may lead over links: what counts is where it ends.
+    let linked = |folder: &Path| {
+        fs::rename(folder, folder.with_file_name("elsewhere")).unwrap();
+        symlink("elsewhere", folder).unwrap();
+    };
+    check_layout("linked directory", linked, Ok(Some("secret")));
+}
+
+#[test]
+fn a_private_document_is_nobody_elses() {
+    let us = rustix::process::geteuid();
+    if us.is_root() {
+        let foreign = Err(Flaw::Owner { found: 12345, expected: 0 });
+        check_layout("owner", |folder| chown(folder.join("tokens"), Some(12345), None).unwrap(), foreign);
+        check_layout("directory's owner", |folder| chown(folder, Some(12345), None).unwrap(), foreign);
+    } else {
+        let error = Document::at("/etc/passwd", Privacy::Private).load().unwrap_err();
+        assert_eq!(error.flaw().unwrap().flaw, Flaw::Owner { found: 0, expected: us.as_raw() });
+    }
+}
+
+#[test]
+fn writing_is_private_and_leaves_nothing_beside() {
+    let scratch = Scratch::new();
+    let document = Document::at(scratch.path("a/b/tokens"), Privacy::Private);
+    assert_eq!(document.load().unwrap(), None);
+    let stamp = document.write(b"one").unwrap();
+    assert_eq!(document.load().unwrap(), Some(Loaded { bytes: b"one".to_vec(), stamp }));
+    assert_eq!((mode(&scratch.path("a")), mode(&scratch.path("a/b"))), (0o700, 0o700));
+    assert_eq!(mode(document.path()), 0o600);
+    assert_eq!(crate::scratch::names(&scratch.path("a/b")), ["tokens"]);
+    assert!(!format!("{:?}", document.load()).contains("one"));
+}
+
+#[test]
+fn what_stays_the_same_is_not_written() {
+    let scratch = Scratch::new();
+    let document = Document::at(scratch.path("config"), Privacy::Shared);
+    document.write(b"same").unwrap();
+    let before = fs::metadata(document.path()).unwrap().ino();
+    document.write(b"same").unwrap();
+    document.update(|_| Ok::<_, Infallible>(None)).unwrap();
+    assert_eq!(fs::metadata(document.path()).unwrap().ino(), before);
+    document.write(b"other").unwrap();
+    assert_ne!(fs::metadata(document.path()).unwrap().ino(), before);
+    let absent = Document::at(scratch.path("absent"), Privacy::Shared);
+    assert_eq!(absent.update(|_| Ok::<_, Infallible>(None)).unwrap(), Stamp::ABSENT);
+    assert_eq!(scratch.names(), ["config"]);
+}
+
+#[test]
+fn a_shared_document_is_replaced_behind_its_links() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path("dotfiles")).unwrap();
+    fs::write(scratch.path("dotfiles/real"), "old").unwrap();
+    set_mode(&scratch.path("dotfiles/real"), 0o664);
+    symlink("dotfiles/real", scratch.path("second")).unwrap();
+    symlink(scratch.path("second"), scratch.path("first")).unwrap();
+    let document = Document::at(scratch.path("first"), Privacy::Shared);
+    assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
+    document.write(b"new").unwrap();
+    assert_eq!(fs::read(scratch.path("dotfiles/real")).unwrap(), b"new");
+    assert_eq!(mode(&scratch.path("dotfiles/real")), 0o664);
+    assert!(fs::symlink_metadata(scratch.path("first")).unwrap().is_symlink());
+    fs::remove_file(scratch.path("dotfiles/real")).unwrap();
+    assert_eq!(document.load().unwrap(), None);
+    document.write(b"again").unwrap();
+    assert_eq!(fs::read(scratch.path("dotfiles/real")).unwrap(), b"again");
+    symlink("loop", scratch.path("loop")).unwrap();
+    assert!(matches!(Document::at(scratch.path("loop"), Privacy::Shared).load(), Err(LoadError::Io { .. })));
+    let folder = Document::at(scratch.path("dotfiles"), Privacy::Shared);
+    assert!(matches!(folder.load(), Err(LoadError::NotAFile { .. })));
+}
+
+#[test]
+fn whoever_edited_a_copy_does_not_overwrite_another() {
+    let scratch = Scratch::new();
+    let document = Document::at(scratch.path("config"), Privacy::Shared);
+    let first = document.replace(Stamp::ABSENT, b"first").unwrap();
+    let second = document.replace(first, b"second").unwrap();
+    for stale in [first, Stamp::ABSENT] {
+        let conflict = document.replace(stale, b"third").unwrap_err();
+        assert!(matches!(conflict, ReplaceError::Conflict { found, .. } if found == second));
+    }
+    assert_eq!(document.load().unwrap().unwrap().bytes, b"second");
+}
+
+#[test]
+fn an_edit_begins_anew_when_an_editor_writes_in_between() {
+    let scratch = Scratch::new();
+    let document = Document::at(scratch.path("config"), Privacy::Shared);
+    document.write(b"a").unwrap();
+    let mut edits = 0;
+    let add = |old: Option<&[u8]>| Ok::<_, Infallible>(Some([old.unwrap_or_default(), b"+"].concat()));
+    let updated = document.update(|old| {
+        edits += 1;
+        if edits == 1 {
+            fs::write(document.path(), "from an editor").unwrap();
+        }
+        add(old)
+    });
+    assert_eq!((updated.unwrap(), edits), (Stamp::of(b"from an editor+"), 2));
+    let mut edits = 0;
+    let restless = document.update(|old| {
+        edits += 1;
+        fs::write(document.path(), format!("{edits}")).unwrap();
+        add(old)
+    });
+    assert!(matches!(restless, Err(UpdateError::Save(SaveError::Disturbed { .. }))));
+    assert_eq!(scratch.names(), ["config"]);
+}
+
+#[test]
+fn what_fails_leaves_the_old() {
+    let scratch = Scratch::new();
+    let document = Document::at(scratch.path("config"), Privacy::Shared).with_limit(8).with_patience(Duration::ZERO);
+    document.write(b"old").unwrap();
+    let refused: Result<_, UpdateError<&str>> = document.update(|_| Err("no"));
+    assert!(matches!(refused, Err(UpdateError::Edit("no"))));
+    assert!(matches!(document.write(b"far too long"), Err(SaveError::Load(LoadError::TooLarge { limit: 8, .. }))));
+    let lock = Lock::take(&scratch.path(".config.wharf-lock"), Duration::ZERO).unwrap();
+    assert!(matches!(document.write(b"new"), Err(SaveError::Locked(LockError::Held { .. }))));
+    drop(lock);
+    fs::create_dir(scratch.path(".config.wharf-tmp")).unwrap();
+    assert!(matches!(document.write(b"new"), Err(SaveError::Io { .. })));
+    assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
+    fs::remove_dir(scratch.path(".config.wharf-tmp")).unwrap();
+    fs::write(scratch.path(".config.wharf-tmp"), "left by a crash").unwrap();
+    document.write(b"new").unwrap();
+    assert_eq!(scratch.names(), ["config"]);
+    fs::write(document.path(), "far too long").unwrap();
+    assert!(matches!(document.load(), Err(LoadError::TooLarge { limit: 8, .. })));
+    assert!(matches!(Document::at("/", Privacy::Shared).load(), Err(LoadError::Io { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A document behaves as an optional byte string in memory would.
+    #[test]
+    fn a_document_is_what_was_written_last(
+        steps in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..40)), 1..6),
+        private: bool,
+    ) {
+        let scratch = Scratch::new();
+        let privacy = if private { Privacy::Private } else { Privacy::Shared };
+        let document = Document::at(scratch.path("document"), privacy);
+        let mut model: Option<Vec<u8>> = None;
+        for (fresh, bytes) in steps {
+            let stamp = if fresh { Stamp::of_found(model.as_deref()) } else { Stamp::of(&bytes) };
+            let expected = stamp == Stamp::of_found(model.as_deref());
+            prop_assert_eq!(document.replace(stamp, &bytes).is_ok(), expected);
+            if expected {
+                model = Some(bytes);
+            }
+            prop_assert_eq!(document.load().unwrap().map(|loaded| loaded.bytes), model.clone());
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The files a journal consists of, and their names.
+//!
+//! `audit.jsonl` is written to, `audit.jsonl.000007` is full, `audit.jsonl.head` says what came last, and what a crash
+//! left of a line is moved to `audit.jsonl.torn`. Full files keep their number, so that a name in a line stays true.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::error::{AppendError, OpenError};
+use crate::folder::{Folder, if_found};
+use crate::privacy::{CheckError, check_file, check_way};
+
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: Folder,
+    name: String,
+}
+
+impl Files {
+    /// Finds the journal's directory, or makes it, and makes sure that it is safe there.
+    pub(super) fn make(path: &Path) -> Result<Self, OpenError> {
+        let failed = |source| OpenError::Io { path: path.to_owned(), source };
+        let files = Self::of(path, Folder::make_private).map_err(failed)?;
+        check_way(files.folder.path()).map_err(|error| match error {
+            CheckError::Unsafe(flaw) => OpenError::Unsafe(flaw),
+            CheckError::Io(source) => failed(source),
+        })?;
+        Ok(files)
+    }
+
+    /// Finds the journal's directory.
+    pub(super) fn find(path: &Path) -> io::Result<Self> {
+        Self::of(path, Folder::open)
+    }
+
+    fn of(path: &Path, open: impl FnOnce(&Path) -> io::Result<Folder>) -> io::Result<Self> {
+        let name = path.file_name().and_then(OsStr::to_str).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self { folder: open(path.parent().unwrap_or(Path::new("")))?, name: name.to_owned() })
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
+    }
+
+    pub(super) fn head_path(&self) -> PathBuf {
+        self.folder.path().join(self.beside("head"))
+    }
+
+    /// Opens the head, or makes it.
+    pub(super) fn open_head(&self) -> Result<File, OpenError> {
+        let failed = |source| OpenError::Io { path: self.head_path(), source };
+        let head = self.folder.write(self.beside("head").as_ref()).map_err(failed)?;
+        check_file(&self.head_path(), &head.metadata().map_err(failed)?)?;
+        Ok(head)
+    }
+
+    /// Opens the head for reading, if there is one.
+    pub(super) fn read_head(&self) -> io::Result<Option<File>> {
+        if_found(self.folder.read(self.beside("head").as_ref()))
+    }
+
+    /// Opens the file that is written to.
+    pub(super) fn open_current(&self) -> io::Result<File> {
+        self.folder.append(self.name.as_ref())
+    }
+
+    /// Opens any of the files for reading.
+    pub(super) fn read(&self, name: &str) -> io::Result<Option<File>> {
+        if_found(self.folder.read(name.as_ref()))
+    }
+
+    /// All files with lines in them, the oldest first.
+    pub(super) fn all(&self) -> io::Result<Vec<String>> {
+        let mut names = self.full()?;
+        names.push(self.name.clone());
+        Ok(names)
+    }
+
+    /// The file that was filled last.
+    pub(super) fn newest(&self) -> io::Result<Option<String>> {
+        Ok(self.full()?.pop())
+    }
+
+    /// Makes the current file a full one, and removes the oldest beyond those to keep.
+    pub(super) fn set_aside(&self, keep: usize) -> io::Result<()> {
+        let mut full = self.full()?;
+        let number = full.last().and_then(|name| self.number(name)).unwrap_or(0) + 1;
+        let name = self.beside(&format!("{number:06}"));
+        self.folder.rename(self.name.as_ref(), name.as_ref())?;
+        self.folder.sync()?;
+        full.push(name);
+        let surplus = full.len().saturating_sub(keep);
+        full[..surplus].iter().try_for_each(|name| self.folder.remove(name.as_ref()))
+    }
+
+    /// Keeps what a crash left of a line.
+    pub(super) fn keep_torn(&self, fragment: &[u8]) -> io::Result<()> {
+        let mut file = self.folder.append(self.beside("torn").as_ref())?;
+        file.write_all(&[fragment, b"\n"].concat())?;
+        file.sync_data()
+    }
+
+    pub(super) fn unwritten(&self, source: io::Error) -> AppendError {
+        AppendError::Io { path: self.path(), source }
+    }
+
+    /// The full files by their numbers.
+    fn full(&self) -> io::Result<Vec<String>> {
+        let names = self.folder.names()?.into_iter().filter_map(|name| name.into_string().ok());
+        let mut full: Vec<(u64, String)> = names.filter_map(|name| Some((self.number(&name)?, name))).collect();
+        full.sort();
+        Ok(full.into_iter().map(|(_, name)| name).collect())
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        let digits = name.strip_prefix(&self.name)?.strip_prefix('.')?;
+        let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { digits.parse().ok() } else { None }
+    }
+
+    fn beside(&self, what: &str) -> String {
+        format!("{}.{what}", self.name)
+    }
+}

@@ -1,0 +1,228 @@
+//! Entries that stay one line, tampering that is found, and crashes that cost nothing but what was unfinished.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::privacy::Flaw;
+use crate::scratch::Scratch;
+
+const ROOMY: JournalOptions = JournalOptions { max_bytes: 1 << 20, keep_files: 3 };
+
+/// A journal with these entries, and the directory it is in.
+fn journal(entries: &[&str]) -> (Scratch, Journal) {
+    let scratch = Scratch::new();
+    let journal = Journal::open(&scratch.path("log"), ROOMY).unwrap();
+    entries.iter().for_each(|entry| journal.append(entry).unwrap());
+    (scratch, journal)
+}
+
+fn lines(scratch: &Scratch) -> Vec<Value> {
+    let text = fs::read_to_string(scratch.path("log")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn entries(scratch: &Scratch) -> Vec<Value> {
+    lines(scratch).into_iter().map(|mut line| line["entry"].take()).collect()
+}
+
+/// The line and the fault that verifying finds.
+fn fault(scratch: &Scratch) -> Option<(u64, Fault)> {
+    match verify(&scratch.path("log")) {
+        Ok(_) => None,
+        Err(VerifyError::Broken(broken)) => Some((broken.line, broken.fault)),
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn whatever_is_in_an_entry_it_is_one_printable_line() {
+    let (scratch, journal) = journal(&[]);
+    let hostile = [
+        json!("a\nb\r\n\u{1b}[2J\u{7f}"),
+        json!({"tool": "x\u{2028}\u{202e}\u{9b}31m", "emoji \u{1f389}": "\\n \\\\ \" é"}),
+        json!([null, 1.5, "\u{0}", {"deep": [[]]}]),
+    ];
+    hostile.iter().for_each(|entry| journal.append(entry).unwrap());
+    let raw = RawValue::from_string("{\n\t\"a\" :\r\n \"é\u{7f}\" }".to_owned()).unwrap();
+    journal.append(&*raw).unwrap();
+    let text = fs::read(scratch.path("log")).unwrap();
+    assert!(text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')));
+    assert_eq!(text.iter().filter(|&&byte| byte == b'\n').count(), 4);
+    assert_eq!(entries(&scratch), [&hostile[..], &[json!({"a": "é\u{7f}"})]].concat());
+    assert_eq!(fault(&scratch), None);
+}
+
+#[test]
+fn a_journal_is_private_and_says_what_it_is() {
+    let (scratch, journal) = journal(&["a"]);
+    assert_eq!(lines(&scratch)[0]["schema"], json!(1));
+    for name in ["log", "log.head"] {
+        assert_eq!(fs::metadata(scratch.path(name)).unwrap().mode() & 0o7777, 0o600, "{name}");
+    }
+    fs::set_permissions(scratch.path("log"), fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = journal.append("b").unwrap_err();
+    assert!(matches!(refused, AppendError::Unsafe(found) if found.flaw == Flaw::Exposed(0o644)));
+    fs::set_permissions(scratch.path("log.head"), fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(matches!(Journal::open(&scratch.path("log"), ROOMY), Err(OpenError::Unsafe(_))));
+}
+
+#[test]
+fn tampering_is_found_where_it_happened() {
+    type Tamper = fn(&mut Vec<String>);
+    let cases: [(&str, Tamper, u64, Fault); 9] = [
+        ("first deleted", |lines| drop(lines.remove(0)), 1, Fault::Beginning),
+        ("middle deleted", |lines| drop(lines.remove(1)), 2, Fault::Order { expected: 1, found: 2 }),
+        ("last deleted", |lines| drop(lines.pop()), 3, Fault::End(1)),
+        ("all deleted", |lines| lines.clear(), 0, Fault::End(4)),
+        ("swapped", |lines| lines.swap(1, 2), 2, Fault::Order { expected: 1, found: 2 }),
+        ("doubled", |lines| lines.insert(1, lines[1].clone()), 3, Fault::Order { expected: 2, found: 1 }),
+        ("edited", |lines| lines[1] = lines[1].replace("two", "2"), 2, Fault::Altered),
+        ("last edited", |lines| lines[3] = lines[3].replace("four", "4"), 4, Fault::Altered),
+        ("foreign", |lines| lines.insert(2, "hello\n".to_owned()), 3, Fault::Foreign),
+    ];
+    for (name, tamper, line, expected) in cases {
+        let (scratch, journal) = journal(&["one", "two", "three", "four"]);
+        let text = fs::read_to_string(scratch.path("log")).unwrap();
+        let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+        tamper(&mut lines);
+        fs::write(scratch.path("log"), lines.concat()).unwrap();
+        assert_eq!(fault(&scratch), Some((line, expected)), "{name}");
+        // Going on does not cover it up.
+        journal.append("five").unwrap();
+        assert!(fault(&scratch).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn a_lost_head_is_told_and_the_chain_goes_on() {
+    let (scratch, journal) = journal(&["one", "two"]);
+    drop(journal);
+    fs::remove_file(scratch.path("log.head")).unwrap();
+    assert_eq!(fault(&scratch), Some((2, Fault::NoHead)));
+    let journal = Journal::open(&scratch.path("log"), ROOMY).unwrap();
+    journal.append("three").unwrap();
+    assert_eq!(fault(&scratch), None);
+    fs::write(scratch.path("log.head"), "nonsense").unwrap();
+    journal.append("four").unwrap();
+    assert_eq!(verify(&scratch.path("log")).unwrap(), Verified { entries: 4, first: 0, files: 1, torn: 0 });
+    assert!(matches!(verify(&scratch.path("other")), Err(VerifyError::Io { .. })));
+    let _untouched = Journal::open(&scratch.path("other"), ROOMY).unwrap();
+    assert_eq!(verify(&scratch.path("other")).unwrap().entries, 0);
+}
+
+#[test]
+fn a_crash_at_any_byte_costs_only_the_unfinished_line() {
+    let (scratch, journal) = journal(&["one", "two"]);
+    let (head, before) = (fs::read(scratch.path("log.head")).unwrap(), fs::read(scratch.path("log")).unwrap());
+    journal.append("three").unwrap();
+    let after = fs::read(scratch.path("log")).unwrap();
+    for cut in before.len()..=after.len() {
+        // As if the process had ended there: part of the line is written, and the head is not.
+        fs::write(scratch.path("log"), &after[..cut]).unwrap();
+        fs::write(scratch.path("log.head"), &head).unwrap();
+        let _ = fs::remove_file(scratch.path("log.torn"));
+        let (is_whole, is_torn) = (cut == after.len(), cut > before.len() && cut < after.len());
+        assert_eq!(fault(&scratch), is_torn.then_some((3, Fault::Torn)), "{cut}");
+        journal.append("four").unwrap();
+        let expected: &[&str] = if is_whole { &["one", "two", "three", "four"] } else { &["one", "two", "four"] };
+        assert_eq!(entries(&scratch), expected, "{cut}");
+        assert_eq!(verify(&scratch.path("log")).unwrap().torn, u64::from(is_torn), "{cut}");
+        let torn = fs::read(scratch.path("log.torn")).unwrap_or_default();
+        assert_eq!(torn.strip_suffix(b"\n").unwrap_or_default(), if is_torn { &after[before.len()..cut] } else { b"" });
+    }
+}
+
+#[test]
+fn threads_share_a_journal() {
+    let (scratch, journal) = journal(&[]);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let journal = &journal;
+            scope.spawn(move || (0..50).for_each(|step| journal.append(&[thread, step]).unwrap()));
+        }
+    });
+    journal.sync().unwrap();
+    let mut found = entries(&scratch);
+    found.sort_by_key(|entry| (entry[0].as_u64(), entry[1].as_u64()));
+    let expected: Vec<Value> = (0..400).map(|number| json!([number / 50, number % 50])).collect();
+    assert_eq!((found, fault(&scratch)), (expected, None));
+}
+
+#[test]
+fn full_files_are_set_aside_and_the_oldest_go() {
+    let scratch = Scratch::new();
+    let options = JournalOptions { max_bytes: 600, keep_files: 2 };
+    let journal = Journal::open(&scratch.path("log"), options).unwrap();
+    for number in 0..20 {
+        journal.append(&json!({"number": number})).unwrap();
+        verify(&scratch.path("log")).unwrap();
+    }
+    let names = scratch.names();
+    let [current, older, newer, head] = names.as_slice() else { panic!("{names:?}") };
+    assert_eq!((current.as_str(), head.as_str()), ("log", "log.head"));
+    assert_eq!(lines(&scratch)[0]["after"], json!(newer));
+    for name in [current, older, newer] {
+        assert!(fs::metadata(scratch.path(name)).unwrap().len() <= options.max_bytes, "{name}");
+    }
+    let verified = verify(&scratch.path("log")).unwrap();
+    assert_eq!((verified.first + verified.entries, verified.files), (20, 3));
+    // As if the process had ended between setting the file aside and beginning the next.
+    fs::rename(scratch.path("log"), scratch.path("log.000099")).unwrap();
+    journal.append("after a crash").unwrap();
+    assert_eq!(verify(&scratch.path("log")).unwrap().files, 4);
+    fs::remove_file(scratch.path(newer)).unwrap();
+    assert!(matches!(fault(&scratch), Some((1, Fault::Order { .. }))));
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    struct Wordless;
+    impl Serialize for Wordless {
+        fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            Err(serde::ser::Error::custom("no"))
+        }
+    }
+    let scratch = Scratch::new();
+    let journal = Journal::open(&scratch.path("log"), JournalOptions { max_bytes: 200, keep_files: 1 }).unwrap();
+    assert!(matches!(journal.append(&Wordless), Err(AppendError::NotJson(_))));
+    assert!(matches!(journal.append(&"x".repeat(200)), Err(AppendError::TooLarge { limit: 200 })));
+    journal.append("fine").unwrap();
+    fs::rename(scratch.path("log"), scratch.path("away")).unwrap();
+    fs::create_dir(scratch.path("log")).unwrap();
+    assert!(matches!(journal.append("fine"), Err(AppendError::Io { .. })));
+    fs::remove_dir(scratch.path("log")).unwrap();
+    fs::rename(scratch.path("away"), scratch.path("log")).unwrap();
+    journal.append("again").unwrap();
+    assert_eq!(verify(&scratch.path("log")).unwrap().entries, 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// No single byte of a journal can be changed, taken away or added unnoticed.
+    #[test]
+    fn no_byte_changes_unnoticed(
+        texts in proptest::collection::vec(".{0,12}", 1..5),
+        place: prop::sample::Index,
+        byte: u8,
+        how in 0..3u8,
+    ) {
+        let (scratch, _journal) = journal(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        prop_assert_eq!(fault(&scratch), None);
+        let before = fs::read(scratch.path("log")).unwrap();
+        let mut after = before.clone();
+        let at = place.index(before.len());
+        match how {
+            0 => after[at] = byte,
+            1 => drop(after.remove(at)),
+            _ => after.insert(at, byte),
+        }
+        fs::write(scratch.path("log"), &after).unwrap();
+        prop_assert_eq!(fault(&scratch).is_some(), after != before);
+    }
+}

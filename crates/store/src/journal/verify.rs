@@ -1,0 +1,217 @@
+//! Whether a journal is what was written.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::PATIENCE;
+use super::files::Files;
+use super::head::Head;
+use super::line::{Link, Record};
+use crate::lock::{Held, LockError};
+
+/// A journal in which nothing is missing and nothing was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verified {
+    /// How many entries it has.
+    pub entries: u64,
+    /// The number of the first of them. Those before it were in files that are not kept any more.
+    pub first: u64,
+    /// How many files it consists of.
+    pub files: usize,
+    /// How often a crash left an unfinished line, which was moved aside.
+    pub torn: u64,
+}
+
+/// Where a journal is not what was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` line {line}: {fault}", .path.display())]
+pub struct Broken {
+    /// The file.
+    pub path: PathBuf,
+    /// The line in it, counted from 1.
+    pub line: u64,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+/// What is wrong with a line of a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// It is no line of a journal.
+    #[error("it is not a line of a journal")]
+    Foreign,
+    /// It does not end.
+    #[error("it is unfinished")]
+    Torn,
+    /// It is not the one whose turn it is: lines are missing, doubled or in another order.
+    #[error("entry {expected} should be here, and it is entry {found}")]
+    Order {
+        /// The number that follows.
+        expected: u64,
+        /// The number it has.
+        found: u64,
+    },
+    /// It is not what the next line, or the head, remembers.
+    #[error("it was changed after it was written")]
+    Altered,
+    /// The file before this one is missing.
+    #[error("what came before is missing")]
+    Beginning,
+    /// Lines after it are missing.
+    #[error("it should not be the last: {0} more were written")]
+    End(u64),
+    /// Lines after the one that was written last.
+    #[error("it was not written by the journal")]
+    Surplus,
+    /// The file that remembers the last line is missing, so that nobody knows whether lines are.
+    #[error("the record of what was written last is missing")]
+    NoHead,
+}
+
+/// Why a journal was not found whole.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// It is not what was written.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// Another process was writing all the time.
+    #[error(transparent)]
+    Locked(LockError),
+    /// The system says no.
+    #[error("cannot read `{}`", .path.display())]
+    Io {
+        /// The journal.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Checks every line of a journal, in all of its files that are kept. Writers wait only while the files are opened.
+pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
+    let failed = |source| VerifyError::Io { path: path.to_owned(), source };
+    let files = Files::find(path).map_err(failed)?;
+    let head = files.read_head().map_err(failed)?;
+    let parts = {
+        let held = head.as_ref().map(|head| Held::take(head, &files.head_path(), PATIENCE));
+        let _held = held.transpose().map_err(VerifyError::Locked)?;
+        Parts::open(&files, head.as_ref()).map_err(failed)?
+    };
+    if head.is_none() && parts.files.is_empty() {
+        return Err(failed(io::ErrorKind::NotFound.into()));
+    }
+    parts.walk().map_err(failed)?.map_err(|(place, fault)| {
+        let name =
+            parts.files.get(place.file).map_or_else(|| files.path(), |part| files.path().with_file_name(&part.name));
+        Broken { path: name, line: place.line, fault }.into()
+    })
+}
+
+/// The files as they were at one moment.
+struct Parts {
+    head: Option<Head>,
+    files: Vec<Part>,
+}
+
+/// An open file, and how much of it was there when it was opened.
+struct Part {
+    name: String,
+    file: File,
+    size: u64,
+}
+
+impl Parts {
+    fn open(files: &Files, head: Option<&File>) -> io::Result<Self> {
+        let mut parts = Vec::new();
+        for name in files.all()? {
+            if let Some(file) = files.read(&name)? {
+                parts.push(Part { name, size: file.metadata()?.len(), file });
+            }
+        }
+        Ok(Self { head: head.map(Head::read).transpose()?.flatten(), files: parts })
+    }
+
+    fn walk(&self) -> io::Result<Result<Verified, (Place, Fault)>> {
+        let mut walk = Walk::new(self.head.as_ref(), self.files.len());
+        let mut line = Vec::new();
+        for (file, part) in self.files.iter().enumerate() {
+            walk.here = Place { file, line: 0 };
+            let mut reader = BufReader::new((&part.file).take(part.size));
+            while reader.read_until(b'\n', &mut line)? > 0 {
+                if let Err(broken) = walk.line(&line) {
+                    return Ok(Err(broken));
+                }
+                line.clear();
+            }
+        }
+        Ok(walk.end())
+    }
+}
+
+/// A line of one of the files.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    file: usize,
+    line: u64,
+}
+
+/// How far the check has come. Pure: lines in, verdict out.
+struct Walk<'a> {
+    head: Option<&'a Head>,
+    /// What the next line must carry; nothing before the first.
+    link: Option<Link>,
+    here: Place,
+    before: Place,
+    verified: Verified,
+}
+
+impl<'a> Walk<'a> {
+    fn new(head: Option<&'a Head>, files: usize) -> Self {
+        let verified = Verified { entries: 0, first: 0, files, torn: 0 };
+        Self { head, link: None, here: Place::default(), before: Place::default(), verified }
+    }
+
+    fn line(&mut self, text: &[u8]) -> Result<(), (Place, Fault)> {
+        self.here.line += 1;
+        let line = text.strip_suffix(b"\n").ok_or((self.here, Fault::Torn))?;
+        let record = Record::parse(line).ok_or((self.here, Fault::Foreign))?;
+        self.follow(&record)?;
+        let link = record.link().next(line);
+        if self.head.is_some_and(|head| head.link.seq == link.seq && head.link != link) {
+            return Err((self.here, Fault::Altered));
+        }
+        self.link = Some(link);
+        self.before = self.here;
+        self.verified.entries += 1;
+        self.verified.torn += u64::from(record.torn.is_some());
+        Ok(())
+    }
+
+    fn follow(&mut self, record: &Record) -> Result<(), (Place, Fault)> {
+        match &self.link {
+            Some(link) if link.seq != record.seq => {
+                Err((self.here, Fault::Order { expected: link.seq, found: record.seq }))
+            }
+            Some(link) if link.prev != record.prev => Err((self.before, Fault::Altered)),
+            Some(_) => Ok(()),
+            None if record.seq > 0 && record.after.is_none() => Err((self.here, Fault::Beginning)),
+            None => {
+                self.verified.first = record.seq;
+                Ok(())
+            }
+        }
+    }
+
+    fn end(self) -> Result<Verified, (Place, Fault)> {
+        let next = self.link.map_or(0, |link| link.seq);
+        match self.head.map(|head| head.link.seq) {
+            None if next == 0 => Ok(self.verified),
+            None => Err((self.before, Fault::NoHead)),
+            Some(known) if known > next => Err((self.before, Fault::End(known - next))),
+            // One line more is what a crash between line and head leaves.
+            Some(known) if next > known + 1 => Err((self.before, Fault::Surplus)),
+            Some(_) => Ok(self.verified),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! One at a time, across processes and threads.
+
+use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::folder::{Folder, if_found};
+
+/// The longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_millis(8);
+
+/// A lock that is held until it is dropped, or its process ends in whatever way.
+///
+/// It is a file that exists only meanwhile, and it may be held across anything, a request to a server included. Locks
+/// bind those who take them and nobody else.
+#[derive(Debug)]
+pub struct Lock {
+    folder: Arc<Folder>,
+    path: PathBuf,
+    /// Closing it is what unlocks.
+    _file: File,
+}
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody else held it all the time.
+    #[error("`{}` is locked by another process and was not released within {} ms", .path.display(), .patience.as_millis())]
+    Held {
+        /// The file that stands for the lock.
+        path: PathBuf,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+    /// It cannot be locked at all.
+    #[error("cannot lock `{}`", .path.display())]
+    Io {
+        /// The file that stands for the lock.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl Lock {
+    /// Takes the lock that the file at this path stands for; its directory must exist.
+    pub fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
+        let failed = |source| LockError::Io { path: path.to_owned(), source };
+        let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+        let folder = Folder::open(path.parent().unwrap_or(Path::new(""))).map_err(failed)?;
+        Self::beneath(&Arc::new(folder), name, patience)
+    }
+
+    pub(crate) fn beneath(folder: &Arc<Folder>, name: &OsStr, patience: Duration) -> Result<Self, LockError> {
+        let path = folder.path().join(name);
+        let deadline = Instant::now() + patience;
+        loop {
+            let attempt = folder.write(name).and_then(|file| {
+                let locked = wait(&file, deadline)?;
+                Ok((locked, is_current(folder, name, &file)?, file))
+            });
+            match attempt {
+                Ok((true, true, file)) => return Ok(Self { folder: folder.clone(), path, _file: file }),
+                // Whoever held it has removed the file meanwhile; what was locked is not the lock any more.
+                Ok((true, false, _)) => {}
+                Ok((false, ..)) => return Err(LockError::Held { path, patience }),
+                Err(source) => return Err(LockError::Io { path, source }),
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Removed while it is held: those who wait see that their file is not the one with the name, and begin anew.
+        let _ = self.folder.remove(self.path.file_name().unwrap_or_default());
+    }
+}
+
+/// An open file that is locked until this is dropped.
+///
+/// Threads that share the file share the lock, too, and need something else between them.
+pub(crate) struct Held<'a>(&'a File);
+
+impl<'a> Held<'a> {
+    pub(crate) fn take(file: &'a File, path: &Path, patience: Duration) -> Result<Self, LockError> {
+        match wait(file, Instant::now() + patience) {
+            Ok(true) => Ok(Self(file)),
+            Ok(false) => Err(LockError::Held { path: path.to_owned(), patience }),
+            Err(source) => Err(LockError::Io { path: path.to_owned(), source }),
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// Waits for an open file until a deadline; says whether it is locked now.
+fn wait(file: &File, deadline: Instant) -> io::Result<bool> {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(false),
+            Err(TryLockError::WouldBlock) => thread::sleep(pause),
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn is_current(folder: &Folder, name: &OsStr, file: &File) -> io::Result<bool> {
+    let Some(named) = if_found(folder.stat(name))? else { return Ok(false) };
+    let held = rustix::fs::fstat(file)?;
+    Ok((named.st_dev, named.st_ino) == (held.st_dev, held.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn a_lock_is_held_by_one_and_leaves_no_file() {
+        let scratch = Scratch::new();
+        let path = scratch.path("refresh.lock");
+        let lock = Lock::take(&path, Duration::ZERO).unwrap();
+        assert!(matches!(Lock::take(&path, Duration::ZERO), Err(LockError::Held { .. })));
+        drop(lock);
+        assert!(!path.exists());
+        drop(Lock::take(&path, Duration::ZERO).unwrap());
+    }
+
+    #[test]
+    fn a_link_is_not_locked_through() {
+        let scratch = Scratch::new();
+        let path = scratch.path("lock");
+        std::os::unix::fs::symlink(scratch.path("elsewhere"), &path).unwrap();
+        assert!(matches!(Lock::take(&path, Duration::ZERO), Err(LockError::Io { .. })));
+        assert!(!scratch.path("elsewhere").exists());
+    }
+
+    #[test]
+    fn threads_take_turns() {
+        let scratch = Scratch::new();
+        let path = scratch.path("lock");
+        let counter = scratch.path("counter");
+        std::fs::write(&counter, "0").unwrap();
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..25 {
+                        let _lock = Lock::take(&path, Duration::from_secs(60)).unwrap();
+                        let count: u32 = std::fs::read_to_string(&counter).unwrap().parse().unwrap();
+                        std::fs::write(&counter, (count + 1).to_string()).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_to_string(&counter).unwrap(), "200");
+    }
+}

@@ -1,0 +1,247 @@
+//! Whether a file is the user's own and nobody else's, after the manner of OpenSSH's `StrictModes`.
+//!
+//! Judging is pure; what is judged is gathered from open files and from the directories above them.
+
+use std::fmt;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A file or directory that others could read, change or put in our way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not safe: {flaw}", .path.display())]
+pub struct Unsafe {
+    /// What is unsafe: the file itself, or a directory above it.
+    pub path: PathBuf,
+    /// In which way.
+    pub flaw: Flaw,
+}
+
+/// What makes a file or directory unsafe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// A symbolic link stands where the file should.
+    Link,
+    /// It is not a regular file.
+    NotAFile,
+    /// It is not a directory.
+    NotADirectory,
+    /// It belongs to somebody else.
+    Owner {
+        /// The user it belongs to.
+        found: u32,
+        /// The user it should belong to.
+        expected: u32,
+    },
+    /// It has this many names, and whoever knows another has the file.
+    HardLinks(u64),
+    /// Group or others have permissions on it.
+    Exposed(u32),
+    /// Group or others may replace what is in the directory.
+    Writable(u32),
+}
+
+impl Unsafe {
+    /// What to do about it: a command where there is one.
+    pub fn fix(&self) -> String {
+        let path = Quoted(&self.path);
+        match self.flaw {
+            Flaw::Link => {
+                format!("put the file itself in place of the link: cp {path} {path}.own && mv {path}.own {path}")
+            }
+            Flaw::NotAFile | Flaw::NotADirectory => format!("move it out of the way: mv {path} {path}.old"),
+            Flaw::Owner { expected, .. } => format!("sudo chown {expected} {path}"),
+            Flaw::HardLinks(_) => format!("cp -p {path} {path}.own && mv {path}.own {path}"),
+            Flaw::Exposed(_) => format!("chmod go-rwx {path}"),
+            Flaw::Writable(_) => format!("chmod go-w {path}"),
+        }
+    }
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Link => f.write_str("it is a symbolic link"),
+            Self::NotAFile => f.write_str("it is not a regular file"),
+            Self::NotADirectory => f.write_str("it is not a directory"),
+            Self::Owner { found, expected } => write!(f, "it belongs to user {found}, not to user {expected}"),
+            Self::HardLinks(count) => write!(f, "it has {count} names (hard links)"),
+            Self::Exposed(mode) => write!(f, "it is open to others (mode {mode:03o})"),
+            Self::Writable(mode) => write!(f, "others can replace what is in it (mode {mode:03o})"),
+        }
+    }
+}
+
+/// A path as a shell wants it.
+struct Quoted<'a>(&'a Path);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.to_string_lossy();
+        let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+@".contains(character);
+        match text.chars().all(is_plain) {
+            true => f.write_str(&text),
+            false => write!(f, "'{}'", text.replace('\'', r"'\''")),
+        }
+    }
+}
+
+/// Why something could not be found safe.
+#[derive(Debug)]
+pub(crate) enum CheckError {
+    Unsafe(Unsafe),
+    Io(io::Error),
+}
+
+/// Checks an open file that only we may have.
+pub(crate) fn check_file(path: &Path, metadata: &Metadata) -> Result<(), Unsafe> {
+    judge_file(&Facts::of(metadata), us()).map_err(|flaw| Unsafe { path: path.to_owned(), flaw })
+}
+
+/// Checks an open directory that only we may look into.
+pub(crate) fn check_own_folder(path: &Path, metadata: &Metadata) -> Result<(), Unsafe> {
+    judge_own_folder(&Facts::of(metadata), us()).map_err(|flaw| Unsafe { path: path.to_owned(), flaw })
+}
+
+/// Checks that nobody else can replace anything on the way to what is in this directory. The path has no links.
+pub(crate) fn check_way(folder: &Path) -> Result<(), CheckError> {
+    for above in folder.ancestors() {
+        let metadata = std::fs::symlink_metadata(above).map_err(CheckError::Io)?;
+        judge_way(&Facts::of(&metadata), us())
+            .map_err(|flaw| CheckError::Unsafe(Unsafe { path: above.to_owned(), flaw }))?;
+    }
+    Ok(())
+}
+
+fn us() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// What a judgement rests on.
+#[derive(Debug, Clone, Copy)]
+struct Facts {
+    kind: Kind,
+    mode: u32,
+    owner: u32,
+    links: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Directory,
+    Other,
+}
+
+impl Facts {
+    fn of(metadata: &Metadata) -> Self {
+        let kind = match metadata.file_type() {
+            kind if kind.is_file() => Kind::File,
+            kind if kind.is_dir() => Kind::Directory,
+            _ => Kind::Other,
+        };
+        Self { kind, mode: metadata.mode() & 0o7777, owner: metadata.uid(), links: metadata.nlink() }
+    }
+}
+
+fn judge_file(facts: &Facts, us: u32) -> Result<(), Flaw> {
+    match *facts {
+        Facts { kind, .. } if kind != Kind::File => Err(Flaw::NotAFile),
+        Facts { owner, .. } if owner != us => Err(Flaw::Owner { found: owner, expected: us }),
+        Facts { links, .. } if links > 1 => Err(Flaw::HardLinks(links)),
+        Facts { mode, .. } if mode & 0o077 != 0 => Err(Flaw::Exposed(mode)),
+        _ => Ok(()),
+    }
+}
+
+fn judge_own_folder(facts: &Facts, us: u32) -> Result<(), Flaw> {
+    match *facts {
+        Facts { kind, .. } if kind != Kind::Directory => Err(Flaw::NotADirectory),
+        Facts { owner, .. } if owner != us => Err(Flaw::Owner { found: owner, expected: us }),
+        Facts { mode, .. } if mode & 0o077 != 0 => Err(Flaw::Exposed(mode)),
+        _ => Ok(()),
+    }
+}
+
+/// In a directory with the sticky bit, others may add what they like and replace only what is theirs.
+fn judge_way(facts: &Facts, us: u32) -> Result<(), Flaw> {
+    match *facts {
+        Facts { kind, .. } if kind != Kind::Directory => Err(Flaw::NotADirectory),
+        Facts { owner, .. } if owner != us && owner != 0 => Err(Flaw::Owner { found: owner, expected: us }),
+        Facts { mode, .. } if mode & 0o022 != 0 && mode & 0o1000 == 0 => Err(Flaw::Writable(mode)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u32 = 1000;
+
+    type Case = (Kind, u32, u32, u64, Result<(), Flaw>);
+
+    fn check(judge: fn(&Facts, u32) -> Result<(), Flaw>, cases: &[Case]) {
+        for &(kind, mode, owner, links, expected) in cases {
+            let facts = Facts { kind, mode, owner, links };
+            assert_eq!(judge(&facts, US), expected, "{facts:?}");
+        }
+    }
+
+    fn foreign(found: u32) -> Result<(), Flaw> {
+        Err(Flaw::Owner { found, expected: US })
+    }
+
+    #[test]
+    fn a_file_is_ours_alone() {
+        let cases = [
+            (Kind::File, 0o600, US, 1, Ok(())),
+            (Kind::File, 0o400, US, 1, Ok(())),
+            (Kind::File, 0o640, US, 1, Err(Flaw::Exposed(0o640))),
+            (Kind::File, 0o604, US, 1, Err(Flaw::Exposed(0o604))),
+            (Kind::File, 0o620, US, 1, Err(Flaw::Exposed(0o620))),
+            (Kind::File, 0o601, US, 1, Err(Flaw::Exposed(0o601))),
+            (Kind::File, 0o600, US, 2, Err(Flaw::HardLinks(2))),
+            (Kind::File, 0o600, 0, 1, foreign(0)),
+            (Kind::File, 0o600, 1001, 1, foreign(1001)),
+            (Kind::Directory, 0o700, US, 2, Err(Flaw::NotAFile)),
+            (Kind::Other, 0o600, US, 1, Err(Flaw::NotAFile)),
+        ];
+        check(judge_file, &cases);
+    }
+
+    #[test]
+    fn a_directory_is_ours_alone_or_safe_to_pass() {
+        let own = [
+            (Kind::Directory, 0o700, US, 2, Ok(())),
+            (Kind::Directory, 0o750, US, 2, Err(Flaw::Exposed(0o750))),
+            (Kind::Directory, 0o1777, US, 2, Err(Flaw::Exposed(0o1777))),
+            (Kind::Directory, 0o700, 0, 2, foreign(0)),
+            (Kind::File, 0o600, US, 1, Err(Flaw::NotADirectory)),
+        ];
+        check(judge_own_folder, &own);
+        let passed = [
+            (Kind::Directory, 0o755, US, 2, Ok(())),
+            (Kind::Directory, 0o755, 0, 2, Ok(())),
+            (Kind::Directory, 0o1777, 0, 2, Ok(())),
+            (Kind::Directory, 0o777, 0, 2, Err(Flaw::Writable(0o777))),
+            (Kind::Directory, 0o775, US, 2, Err(Flaw::Writable(0o775))),
+            (Kind::Directory, 0o702, US, 2, Err(Flaw::Writable(0o702))),
+            (Kind::Directory, 0o755, 1001, 2, foreign(1001)),
+            (Kind::Other, 0o777, US, 1, Err(Flaw::NotADirectory)),
+        ];
+        check(judge_way, &passed);
+    }
+
+    #[test]
+    fn fixes_can_be_pasted() {
+        for (path, flaw, expected) in [
+            ("/a/b.json", Flaw::Exposed(0o644), "chmod go-rwx /a/b.json"),
+            ("/a b/it's", Flaw::Writable(0o777), r"chmod go-w '/a b/it'\''s'"),
+            ("/a/b", Flaw::Owner { found: 0, expected: 7 }, "sudo chown 7 /a/b"),
+        ] {
+            assert_eq!(Unsafe { path: path.into(), flaw }.fix(), expected);
+        }
+    }
+}

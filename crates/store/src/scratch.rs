@@ -1,0 +1,42 @@
+//! A directory for one test, gone with it.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        let name = format!("wharf-store-{:016x}", getrandom::u64().unwrap());
+        let path = std::fs::canonicalize(std::env::temp_dir()).unwrap().join(name);
+        DirBuilder::new().mode(0o700).create(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// What is in it, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        names(&self.0)
+    }
+}
+
+/// What is in a directory, sorted.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let removed = std::fs::remove_dir_all(&self.0);
+        if !std::thread::panicking() {
+            removed.unwrap();
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A directory for results that are too large to show.
+//!
+//! Names are the host's own and random; nothing a server says takes part in them. The directory is opened once and
+//! everything happens beneath what was opened. Files in it that are not ours are never touched.
+
+mod error;
+mod extension;
+mod pieces;
+mod room;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::read::DecoderReader;
+use rustix::fs::FileType;
+
+pub use error::SpillError;
+pub use extension::Extension;
+
+use crate::folder::{Folder, if_found};
+use crate::lock::Held;
+use crate::privacy::{CheckError, Flaw, Unsafe, check_own_folder, check_way};
+use pieces::Pieces;
+use room::Room;
+
+/// How long other writers are waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What is copied at a time.
+const CHUNK: usize = 64 << 10;
+/// What our names begin with.
+const PREFIX: &str = "spill-";
+/// Hexadecimal digits in a name.
+const DIGITS: usize = 32;
+
+/// The standard alphabet, with or without padding at the end.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// A private directory with a quota.
+#[derive(Debug)]
+pub struct SpillDir {
+    folder: Folder,
+    limits: SpillLimits,
+}
+
+/// How much is spilled, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpillLimits {
+    /// What all files together may weigh.
+    pub total_bytes: u64,
+    /// How many files there may be.
+    pub files: usize,
+    /// How long a file is kept.
+    pub age: Duration,
+    /// What one file may weigh.
+    pub one: u64,
+}
+
+impl Default for SpillLimits {
+    fn default() -> Self {
+        Self { total_bytes: 1 << 30, files: 10_000, age: Duration::from_secs(7 * 24 * 3600), one: 256 << 20 }
+    }
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spilled {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it weighs.
+    pub bytes: u64,
+}
+
+/// What was removed because its time was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cleaned {
+    /// How many files.
+    pub files: usize,
+    /// What they weighed.
+    pub bytes: u64,
+}
+
+impl SpillDir {
+    /// Opens the directory, or makes it, for the user alone.
+    ///
+    /// It is refused if it is a symbolic link, belongs to somebody else, or is open to others.
+    pub fn open(path: &Path, limits: SpillLimits) -> Result<Self, SpillError> {
+        let failed = |source| SpillError::Io { path: path.to_owned(), source };
+        if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
+            return Err(Unsafe { path: path.to_owned(), flaw: Flaw::Link }.into());
+        }
+        let folder = Folder::make_private(path).map_err(failed)?;
+        check_own_folder(folder.path(), &folder.metadata().map_err(failed)?)?;
+        check_way(folder.path()).map_err(|error| match error {
+            CheckError::Unsafe(flaw) => SpillError::Unsafe(flaw),
+            CheckError::Io(source) => failed(source),
+        })?;
+        Ok(Self { folder, limits })
+    }
+
+    /// Writes what a reader gives into a new file. Other writers wait meanwhile, so it had better not be slow.
+    pub fn write(&self, kind: Extension, mut from: impl Read) -> Result<Spilled, SpillError> {
+        let locked = self.folder.reopened().map_err(|error| self.failed(error))?;
+        let _held = Held::take(&locked, self.folder.path(), PATIENCE).map_err(SpillError::Locked)?;
+        let used = self.sweep(SystemTime::now())?.left;
+        let room = Room::of(&self.limits, &used)?;
+        let name = name(kind).map_err(|error| self.failed(error))?;
+        let file = self.folder.create_private(&name).map_err(|error| self.failed(error))?;
+        match self.copy(&mut from, file, &room) {
+            Ok(bytes) => Ok(Spilled { path: self.folder.path().join(&name), bytes }),
+            Err(error) => {
+                let _ = self.folder.remove(&name);
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes pieces one after the other into a new file.
+    pub fn write_pieces<P: AsRef<[u8]>>(
+        &self,
+        kind: Extension,
+        pieces: impl IntoIterator<Item = P>,
+    ) -> Result<Spilled, SpillError> {
+        self.write(kind, Pieces::of(pieces.into_iter()))
+    }
+
+    /// Decodes base64 into a new file, a chunk at a time. Nothing remains of text that turns out not to be base64.
+    pub fn write_base64(&self, kind: Extension, text: &[u8]) -> Result<Spilled, SpillError> {
+        self.write(kind, DecoderReader::new(text, &BASE64)).map_err(|error| match error {
+            SpillError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => SpillError::NotBase64,
+            error => error,
+        })
+    }
+
+    /// Removes the files whose time is over.
+    pub fn clean(&self) -> Result<Cleaned, SpillError> {
+        Ok(self.sweep(SystemTime::now())?.removed)
+    }
+
+    fn sweep(&self, now: SystemTime) -> Result<Swept, SpillError> {
+        let mut swept = Swept::default();
+        for name in self.folder.names().map_err(|error| self.failed(error))? {
+            let Some((bytes, written)) = self.own(&name).map_err(|error| self.failed(error))? else { continue };
+            let is_old = now.duration_since(written).is_ok_and(|age| age > self.limits.age);
+            if is_old {
+                if_found(self.folder.remove(&name)).map_err(|error| self.failed(error))?;
+            }
+            swept.count(is_old, bytes);
+        }
+        Ok(swept)
+    }
+
+    /// Size and age of a file, if it is one of ours.
+    fn own(&self, name: &OsStr) -> io::Result<Option<(u64, SystemTime)>> {
+        if !is_our_name(name) {
+            return Ok(None);
+        }
+        let Some(stat) = if_found(self.folder.stat(name))? else { return Ok(None) };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(None);
+        }
+        let written = Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0));
+        Ok(Some((u64::try_from(stat.st_size).unwrap_or(0), UNIX_EPOCH + written)))
+    }
+
+    fn copy(&self, from: &mut impl Read, mut file: File, room: &Room) -> Result<u64, SpillError> {
+        let mut chunk = vec![0; CHUNK];
+        let mut bytes = 0;
+        loop {
+            let count = match from.read(&mut chunk) {
+                Ok(0) => return Ok(bytes),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(self.failed(error)),
+            };
+            bytes += count as u64;
+            room.admit(bytes)?;
+            file.write_all(&chunk[..count]).map_err(|error| self.failed(error))?;
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> SpillError {
+        SpillError::Io { path: self.folder.path().to_owned(), source }
+    }
+}
+
+/// What a sweep removed and what it left.
+#[derive(Debug, Default)]
+struct Swept {
+    removed: Cleaned,
+    left: Cleaned,
+}
+
+impl Swept {
+    fn count(&mut self, is_removed: bool, bytes: u64) {
+        let side = if is_removed { &mut self.removed } else { &mut self.left };
+        side.files += 1;
+        side.bytes += bytes;
+    }
+}
+
+fn name(kind: Extension) -> io::Result<OsString> {
+    let mut random = [0; DIGITS / 2];
+    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+    let digits = u128::from_be_bytes(random);
+    Ok(format!("{PREFIX}{digits:0DIGITS$x}.{}", kind.as_str()).into())
+}
+
+fn is_our_name(name: &OsStr) -> bool {
+    let parts = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('.'));
+    parts.is_some_and(|(digits, extension)| {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        digits.len() == DIGITS
+            && digits.bytes().all(is_digit)
+            && Extension::ALL.iter().any(|known| known.as_str() == extension)
+    })
+}

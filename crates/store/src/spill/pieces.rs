@@ -1,0 +1,35 @@
+//! Slices read as one stream.
+
+use std::io::{self, Read};
+
+/// Pieces one after the other, as a reader.
+pub(super) struct Pieces<I: Iterator> {
+    rest: I,
+    current: Option<I::Item>,
+    at: usize,
+}
+
+impl<I: Iterator> Pieces<I> {
+    pub(super) fn of(pieces: I) -> Self {
+        Self { rest: pieces, current: None, at: 0 }
+    }
+}
+
+impl<P: AsRef<[u8]>, I: Iterator<Item = P>> Read for Pieces<I> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let left = self.current.as_ref().map_or(&[][..], |piece| &piece.as_ref()[self.at..]);
+            if !left.is_empty() {
+                let count = left.len().min(buffer.len());
+                buffer[..count].copy_from_slice(&left[..count]);
+                self.at += count;
+                return Ok(count);
+            }
+            self.at = 0;
+            self.current = self.rest.next();
+            if self.current.is_none() {
+                return Ok(0);
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! How much of the quota is left.
+
+use super::{Cleaned, SpillError, SpillLimits};
+
+/// How much may be written yet.
+pub(super) struct Room {
+    total: u64,
+    one: u64,
+    used: Cleaned,
+}
+
+impl Room {
+    pub(super) fn of(limits: &SpillLimits, used: &Cleaned) -> Result<Self, SpillError> {
+        let room = Self { total: limits.total_bytes, one: limits.one, used: *used };
+        if used.files >= limits.files { Err(room.full()) } else { Ok(room) }
+    }
+
+    pub(super) fn admit(&self, bytes: u64) -> Result<(), SpillError> {
+        match bytes {
+            _ if bytes > self.one => Err(SpillError::TooLarge { limit: self.one }),
+            _ if self.used.bytes.saturating_add(bytes) > self.total => Err(self.full()),
+            _ => Ok(()),
+        }
+    }
+
+    fn full(&self) -> SpillError {
+        SpillError::Full { used: self.used.bytes, files: self.used.files, limit: self.total }
+    }
+}
