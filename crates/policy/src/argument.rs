@@ -1,0 +1,172 @@
+//! The arguments of a call, decoded as far as rules look at them.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use wharf_json::{Bounds, Raw};
+
+/// Bytes of arguments that are looked into.
+const LONGEST: usize = 1 << 20;
+/// Structure that is looked into.
+const BOUNDS: Bounds = Bounds { depth: 32, nodes: 20_000 };
+
+/// The arguments of one attempt, decoded when a rule first looks at them.
+pub(crate) struct Arguments<'a> {
+    raw: &'a Raw,
+    node: OnceCell<Option<Node<'a>>>,
+}
+
+/// A JSON value in which nothing has been lost: strings are decoded, numbers are as they were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Node<'a> {
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+    List(Vec<Node<'a>>),
+    Text(Cow<'a, str>),
+    Number(&'a str),
+    /// `true`, `false` or `null`.
+    Word(&'a str),
+}
+
+impl<'a> Arguments<'a> {
+    pub fn new(raw: &'a Raw) -> Self {
+        Self { raw, node: OnceCell::new() }
+    }
+
+    /// The decoded value; `None` if it is over the bounds, is no JSON or has a key twice.
+    pub fn node(&self) -> Option<&Node<'a>> {
+        self.node.get_or_init(|| Node::read(self.raw.get())).as_ref()
+    }
+}
+
+impl<'a> Node<'a> {
+    /// Decodes a text, if it is within the bounds and cannot be read in two ways.
+    pub fn read(text: &'a str) -> Option<Self> {
+        if text.len() > LONGEST || BOUNDS.check(text.as_bytes()).is_err() {
+            return None;
+        }
+        let raw: &RawValue = serde_json::from_str(text).ok()?;
+        Self::of(raw).ok()
+    }
+
+    fn of(raw: &'a RawValue) -> Result<Self, serde_json::Error> {
+        let text = raw.get().trim();
+        match text.as_bytes().first() {
+            Some(b'{') => {
+                let Members(list) = serde_json::from_str(text)?;
+                let member = |(key, value)| Ok((key, Self::of(value)?));
+                list.into_iter().map(member).collect::<Result<_, _>>().map(Self::Object)
+            }
+            Some(b'[') => {
+                let list: Vec<&'a RawValue> = serde_json::from_str(text)?;
+                list.into_iter().map(Self::of).collect::<Result<_, _>>().map(Self::List)
+            }
+            Some(b'"') => serde_json::from_str(text).map(|Text(text)| Self::Text(text)),
+            Some(b't' | b'f' | b'n') => Ok(Self::Word(text)),
+            _ => Ok(Self::Number(text)),
+        }
+    }
+
+    /// Writes the value as compact JSON with the keys in order.
+    pub fn canonical(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out);
+        out
+    }
+
+    fn write(&self, out: &mut String) {
+        match self {
+            Self::Object(members) => {
+                let mut sorted: Vec<_> = members.iter().collect();
+                sorted.sort_by_key(|(key, _)| key);
+                list(out, ['{', '}'], sorted, |out, (key, value)| {
+                    quote(out, key);
+                    out.push(':');
+                    value.write(out);
+                });
+            }
+            Self::List(items) => list(out, ['[', ']'], items, |out, item| item.write(out)),
+            Self::Text(text) => quote(out, text),
+            Self::Number(text) | Self::Word(text) => out.push_str(text),
+        }
+    }
+}
+
+fn list<T>(
+    out: &mut String,
+    [open, close]: [char; 2],
+    items: impl IntoIterator<Item = T>,
+    write: impl Fn(&mut String, T),
+) {
+    out.push(open);
+    for (n, item) in items.into_iter().enumerate() {
+        if n > 0 {
+            out.push(',');
+        }
+        write(out, item);
+    }
+    out.push(close);
+}
+
+fn quote(out: &mut String, text: &str) {
+    out.push_str(&serde_json::Value::from(text).to_string());
+}
+
+#[derive(serde::Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The members of an object; a key that stands twice is an error.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut list = Vec::new();
+                while let Some((Text(key), value)) = map.next_entry()? {
+                    list.push((key, value));
+                }
+                let mut keys: Vec<&str> = list.iter().map(|(key, _)| key.as_ref()).collect();
+                keys.sort_unstable();
+                if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+                    return Err(A::Error::custom("a key stands twice"));
+                }
+                Ok(Members(list))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_read_in_two_ways_is_not_read() {
+        for (text, expected) in [
+            (r#"{"b":1e2,"a":"\u002fx"}"#, Some(r#"{"a":"/x","b":1e2}"#)),
+            (r#" { "a" : [ 1 , true , null , { } ] } "#, Some(r#"{"a":[1,true,null,{}]}"#)),
+            (r#""\"\n""#, Some(r#""\"\n""#)),
+            (r#"{"a":1,"\u0061":2}"#, None),
+            (r#"{"x":[{"a":1,"a":1}]}"#, None),
+            (r#"{"a":"\ud800"}"#, None),
+            (r#"{"a":1"#, None),
+            ("", None),
+        ] {
+            assert_eq!(Node::read(text).map(|node| node.canonical()).as_deref(), expected, "{text}");
+        }
+        let (deep, wide) = ("[".repeat(33) + &"]".repeat(33), format!("[0{}]", ",0".repeat(20_000)));
+        let long = format!("\"{}\"", "x".repeat(LONGEST));
+        assert_eq!((Node::read(&deep), Node::read(&wide), Node::read(&long)), (None, None, None));
+    }
+}

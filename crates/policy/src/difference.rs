@@ -1,0 +1,234 @@
+//! How two definitions of a tool differ, for a person to read.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use wharf_spec::Untrusted;
+
+use crate::argument::Node;
+
+/// Changes that are told.
+const MOST_CHANGES: usize = 40;
+/// Characters of a value that are shown.
+const LONGEST_VALUE: usize = 400;
+/// Characters that are shown before the place where two values part.
+const CONTEXT: usize = 24;
+/// Characters of one key that are shown.
+const LONGEST_KEY: usize = 60;
+/// Characters of a path that are shown.
+const LONGEST_PATH: usize = 300;
+
+/// How a definition differs from another. Everything in it is escaped, shortened and fit to be shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// What changed, in the order of the paths.
+    pub changes: Vec<Change>,
+    /// How many changes there are beyond those.
+    pub omitted: usize,
+}
+
+/// One member that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Where it stands: `inputSchema.properties.path`; empty for the definition itself.
+    pub path: String,
+    /// How it differs.
+    pub kind: ChangeKind,
+}
+
+/// How a member differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was not there.
+    Added(String),
+    /// It is no longer there.
+    Removed(String),
+    /// It has another value. Of long texts the part is shown that differs.
+    Changed {
+        /// What it was.
+        before: String,
+        /// What it is.
+        after: String,
+    },
+}
+
+/// Compares two definitions. The order of members and the way strings are escaped make no difference; a text that
+/// cannot be read as JSON is compared as text.
+pub fn difference(before: &str, after: &str) -> Difference {
+    let mut difference = Difference::default();
+    match (Node::read(before), Node::read(after)) {
+        (Some(before), Some(after)) => difference.compare("", &before, &after),
+        _ if before != after => difference.change("", before, after),
+        _ => {}
+    }
+    difference
+}
+
+impl Difference {
+    fn compare(&mut self, path: &str, before: &Node<'_>, after: &Node<'_>) {
+        match (before, after) {
+            (Node::Object(old), Node::Object(new)) => self.members(path, &by_key(old), &by_key(new)),
+            (Node::List(old), Node::List(new)) => self.members(path, &by_place(old), &by_place(new)),
+            _ => {
+                let (before, after) = (before.canonical(), after.canonical());
+                if before != after {
+                    self.change(path, &before, &after);
+                }
+            }
+        }
+    }
+
+    /// Compares members, both lists being sorted by key.
+    fn members(&mut self, path: &str, old: &[Member<'_>], new: &[Member<'_>]) {
+        let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+        loop {
+            let order = match (old.peek(), new.peek()) {
+                (Some(before), Some(after)) => before.key.cmp(&after.key),
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (None, None) => return,
+            };
+            let (before, after) =
+                (if order.is_le() { old.next() } else { None }, if order.is_ge() { new.next() } else { None });
+            match (before, after) {
+                (Some(before), Some(after)) => self.compare(&before.under(path), before.value, after.value),
+                (Some(gone), None) => self.push(gone.under(path), ChangeKind::Removed(shown(&gone.value.canonical()))),
+                (None, Some(come)) => self.push(come.under(path), ChangeKind::Added(shown(&come.value.canonical()))),
+                (None, None) => return,
+            }
+        }
+    }
+
+    fn change(&mut self, path: &str, before: &str, after: &str) {
+        let (before, after) = parting(before, after);
+        self.push(path.to_owned(), ChangeKind::Changed { before, after });
+    }
+
+    fn push(&mut self, path: String, kind: ChangeKind) {
+        if self.changes.len() < MOST_CHANGES {
+            self.changes.push(Change { path, kind });
+        } else {
+            self.omitted += 1;
+        }
+    }
+}
+
+/// A member of an object, or an item of a list under its number.
+struct Member<'n> {
+    key: Key<'n>,
+    value: &'n Node<'n>,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Key<'n> {
+    Name(&'n str),
+    Place(usize),
+}
+
+impl Member<'_> {
+    fn under(&self, path: &str) -> String {
+        let dot = if path.is_empty() { "" } else { "." };
+        let longer = match self.key {
+            Key::Name(name) => format!("{path}{dot}{}", Untrusted::new(name).shortened(LONGEST_KEY)),
+            Key::Place(place) => format!("{path}[{place}]"),
+        };
+        // Cut before the end: what tells deep members apart is what comes last.
+        match longer.char_indices().rev().nth(LONGEST_PATH) {
+            Some((at, _)) => format!("…{}", &longer[at..]),
+            None => longer,
+        }
+    }
+}
+
+fn by_key<'n>(members: &'n [(Cow<'n, str>, Node<'n>)]) -> Vec<Member<'n>> {
+    let mut list: Vec<_> = members.iter().map(|(key, value)| Member { key: Key::Name(key), value }).collect();
+    list.sort_by(|one, other| one.key.cmp(&other.key));
+    list
+}
+
+fn by_place<'n>(items: &'n [Node<'n>]) -> Vec<Member<'n>> {
+    items.iter().enumerate().map(|(place, value)| Member { key: Key::Place(place), value }).collect()
+}
+
+/// Two values from shortly before the place where they part.
+fn parting(before: &str, after: &str) -> (String, String) {
+    let alike = before.chars().zip(after.chars()).take_while(|(one, other)| one == other).count();
+    let start = alike.saturating_sub(CONTEXT);
+    let [before, after] = [before, after].map(|text| text.chars().skip(start).collect::<String>());
+    let mark = if start > 0 { "…" } else { "" };
+    (format!("{mark}{}", shown(&before)), format!("{mark}{}", shown(&after)))
+}
+
+/// A value as it is shown, with how much of it is not.
+fn shown(text: &str) -> String {
+    let hidden = text.chars().count().saturating_sub(LONGEST_VALUE);
+    let start = Untrusted::new(text).shortened(LONGEST_VALUE).to_string();
+    if hidden == 0 { start } else { format!("{start} ({hidden} more characters)") }
+}
+
+/// One line per change, or one line that says there is none.
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.changes.is_empty() {
+            return f.write_str("the same members, written differently");
+        }
+        for (n, change) in self.changes.iter().enumerate() {
+            let line = if n == 0 { "" } else { "\n" };
+            write!(f, "{line}{change}")?;
+        }
+        match self.omitted {
+            0 => Ok(()),
+            count => write!(f, "\nand {count} more changes"),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.path.is_empty() { "the definition" } else { &self.path };
+        match &self.kind {
+            ChangeKind::Added(value) => write!(f, "+ {path}: {value}"),
+            ChangeKind::Removed(value) => write!(f, "- {path}: {value}"),
+            ChangeKind::Changed { before, after } => write!(f, "~ {path}: {before} → {after}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_told_by_path() {
+        for (before, after, expected) in [
+            (r#"{"a":1,"b":2}"#, r#"{"b":2, "\u0061":1}"#, "the same members, written differently"),
+            (r#"{"a":1}"#, r#"{"a":2}"#, "~ a: 1 → 2"),
+            (r#"{"a":{"b":1}}"#, r#"{"a":{"c":[1]}}"#, "- a.b: 1\n+ a.c: [1]"),
+            (r#"{"a":[1,2]}"#, r#"{"a":[1,3,4]}"#, "~ a[1]: 2 → 3\n+ a[2]: 4"),
+            (r#"{"a":1}"#, r#"{"a":{"b":1}}"#, r#"~ a: 1 → {"b":1}"#),
+            (r#"{"a":"x"}"#, "{\"a\":\"\\u001b[2J\u{202e}\"}", "~ a: \"x\" → \"\\u001b[2J\\u{202e}\""),
+            (r#"{"a":1}"#, "{\"a\\n~ b\":1}", "- a: 1\n+ a\\n~ b: 1"),
+            ("", r#"{"a":1}"#, r#"~ the definition:  → {"a":1}"#),
+            (r#"{"a":1}"#, r#"{"a":1,"a":1}"#, r#"~ the definition: {"a":1} → {"a":1,"a":1}"#),
+        ] {
+            assert_eq!(difference(before, after).to_string(), expected, "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_bounded_and_where_it_differs() {
+        let text = |end: &str| format!(r#"{{"description":"{}{end}"}}"#, "x".repeat(5000));
+        let told = difference(&text("good"), &text(&"evil ".repeat(1000))).to_string();
+        assert!(told.contains("xgood\" → …x") && told.contains("evil") && told.contains("more characters)"), "{told}");
+        assert!(told.len() < 1000);
+
+        let many = (0..100).map(|n| format!("\"{n}{}\":1", "k".repeat(1000))).collect::<Vec<_>>().join(",");
+        let found = difference("{}", &format!("{{{many}}}"));
+        assert_eq!((found.changes.len(), found.omitted), (MOST_CHANGES, 60));
+        assert!(found.changes.iter().all(|change| change.path.chars().count() <= LONGEST_KEY + 1));
+
+        let deep = |value: u8| format!("{}{value}{}", r#"{"some long key":"#.repeat(31), "}".repeat(31));
+        let found = difference(&deep(1), &deep(2));
+        assert!(found.changes[0].path.chars().count() <= LONGEST_PATH + 2, "{found}");
+    }
+}

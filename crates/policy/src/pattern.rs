@@ -1,0 +1,230 @@
+//! What a rule says of the arguments: patterns over decoded values, never over JSON text.
+//!
+//! A key chooses a part of the arguments, no key the whole. Of the single values in that part a strict rule (deny, ask)
+//! wants one that matches, and an allow wants all of them to.
+
+use std::borrow::Cow;
+
+use wharf_spec::Glob;
+
+use crate::argument::Node;
+use crate::fold::{fold, same_key};
+use crate::number::spellings;
+use crate::problem::ProblemKind;
+
+/// Bytes a pattern may have; matching takes at most this times the length of a value.
+const LONGEST: usize = 1024;
+
+/// A pattern over arguments.
+#[derive(Debug, Clone)]
+pub(crate) struct Pattern {
+    keyed: Option<Keyed>,
+    /// The whole text as a pattern for any value: what it means without a key, and what a strict rule takes it for too.
+    whole: Value,
+}
+
+#[derive(Debug, Clone)]
+struct Keyed {
+    path: Vec<String>,
+    value: Value,
+}
+
+/// A pattern for one value, and the same without differences of case.
+#[derive(Debug, Clone)]
+struct Value {
+    glob: Glob,
+    folded: Glob,
+}
+
+impl Pattern {
+    /// Reads a pattern. What stands before the first `=` is a key if it looks like one.
+    pub fn parse(text: &str) -> Result<Self, ProblemKind> {
+        if text.is_empty() {
+            return Err(ProblemKind::BadPattern("the pattern is empty"));
+        }
+        if text.len() > LONGEST {
+            return Err(ProblemKind::BadPattern("the pattern is too long"));
+        }
+        let keyed = match key(text) {
+            Some((path, _)) if path.iter().any(String::is_empty) => {
+                return Err(ProblemKind::BadPattern("the pattern has an empty key before `=`"));
+            }
+            Some((path, value)) => Some(Keyed { path, value: Value::new(value) }),
+            None => None,
+        };
+        Ok(Self { keyed, whole: Value::new(text) })
+    }
+
+    /// Whether some value is one that a strict rule means.
+    pub fn meets(&self, arguments: &Node<'_>) -> bool {
+        self.some(arguments, |pattern, text| pattern.glob.matches(text))
+    }
+
+    /// Whether some value would be, were it not for its case or width.
+    pub fn nearly_meets(&self, arguments: &Node<'_>) -> bool {
+        self.some(arguments, |pattern, text| pattern.folded.matches(&fold(text)))
+    }
+
+    /// Whether there are values that an allow means, and no others in their place.
+    pub fn admits(&self, arguments: &Node<'_>) -> bool {
+        let Some(Keyed { path, value }) = &self.keyed else {
+            return all(arguments, &|text| self.whole.glob.matches(text));
+        };
+        let chosen = chosen(arguments, path);
+        let is_there = chosen.iter().any(|choice| choice.exact);
+        is_there && chosen.iter().all(|choice| all(choice.node, &|text| value.glob.matches(text)))
+    }
+
+    /// How many characters it fixes.
+    pub fn literals(&self) -> usize {
+        match &self.keyed {
+            Some(Keyed { path, value }) => {
+                path.iter().map(|key| key.chars().count()).sum::<usize>() + value.glob.literals()
+            }
+            None => self.whole.glob.literals(),
+        }
+    }
+
+    fn some(&self, arguments: &Node<'_>, matches: impl Fn(&Value, &str) -> bool) -> bool {
+        let by_key = self.keyed.as_ref().is_some_and(|Keyed { path, value }| {
+            chosen(arguments, path).iter().any(|choice| any(choice.node, &|text| matches(value, text)))
+        });
+        by_key || any(arguments, &|text| matches(&self.whole, text))
+    }
+}
+
+impl Value {
+    fn new(text: &str) -> Self {
+        Self { glob: Glob::new(text), folded: Glob::new(&fold(text)) }
+    }
+}
+
+/// The key before the first `=`, split at its dots, and the rest: if it is made of letters, digits, `_`, `-`, `$`, `@`
+/// and whatever a backslash makes part of it.
+fn key(text: &str) -> Option<(Vec<String>, &str)> {
+    let mut path = vec![String::new()];
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        let part = match character {
+            '=' => return Some((path, &text[at + 1..])),
+            '.' => {
+                path.push(String::new());
+                continue;
+            }
+            '\\' => characters.next()?.1,
+            _ if character.is_alphanumeric() || "_-$@".contains(character) => character,
+            _ => return None,
+        };
+        path.last_mut()?.push(part);
+    }
+    None
+}
+
+/// A value that a key leads to.
+struct Choice<'n, 'a> {
+    node: &'n Node<'a>,
+    /// Whether the key was written just so, and not only alike.
+    exact: bool,
+}
+
+/// Every value that somebody may find under a key. Lists are looked through, and `a.b` may also be a single key.
+fn chosen<'n, 'a>(node: &'n Node<'a>, path: &[String]) -> Vec<Choice<'n, 'a>> {
+    let mut found = Vec::new();
+    choose(node, path, true, &mut found);
+    found
+}
+
+fn choose<'n, 'a>(node: &'n Node<'a>, path: &[String], exact: bool, found: &mut Vec<Choice<'n, 'a>>) {
+    match node {
+        _ if path.is_empty() => found.push(Choice { node, exact }),
+        Node::List(items) => items.iter().for_each(|item| choose(item, path, exact, found)),
+        Node::Object(members) => {
+            for taken in 1..=path.len() {
+                let key = if taken == 1 { Cow::Borrowed(&*path[0]) } else { Cow::Owned(path[..taken].join(".")) };
+                for (name, value) in members.iter().filter(|(name, _)| same_key(name, &key)) {
+                    choose(value, &path[taken..], exact && *name == key, found);
+                }
+            }
+        }
+        Node::Text(_) | Node::Number(_) | Node::Word(_) => {}
+    }
+}
+
+/// Whether any single value inside goes by a text that matches.
+fn any(node: &Node<'_>, matches: &impl Fn(&str) -> bool) -> bool {
+    match node {
+        Node::Object(members) if !members.is_empty() => members.iter().any(|(_, value)| any(value, matches)),
+        Node::List(items) if !items.is_empty() => items.iter().any(|item| any(item, matches)),
+        Node::Number(text) => spellings(text).iter().any(|text| matches(text)),
+        single => matches(text_of(single)),
+    }
+}
+
+/// Whether all texts that the single values inside go by match.
+fn all(node: &Node<'_>, matches: &impl Fn(&str) -> bool) -> bool {
+    !any(node, &|text: &str| !matches(text))
+}
+
+fn text_of<'n>(single: &'n Node<'_>) -> &'n str {
+    match single {
+        Node::Text(text) => text,
+        Node::Number(text) | Node::Word(text) => text,
+        Node::Object(_) => "{}",
+        Node::List(_) => "[]",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a strict rule, one that is careless of case, and an allow make of it.
+    fn check(pattern: &str, arguments: &str, expected: [bool; 3]) {
+        let (parsed, node) = (Pattern::parse(pattern).unwrap(), Node::read(arguments).unwrap());
+        let found = [parsed.meets(&node), parsed.nearly_meets(&node), parsed.admits(&node)];
+        assert_eq!(found, expected, "{pattern} on {arguments}");
+    }
+
+    #[test]
+    fn patterns_look_at_decoded_values() {
+        for (pattern, arguments, expected) in [
+            ("path=/etc/*", r#"{"path":"/etc/passwd"}"#, [true, true, true]),
+            ("path=/etc/*", r#"{"path":"\u002fetc/passwd"}"#, [true, true, true]),
+            ("path=/etc/*", r#"{"path":"/ETC/passwd"}"#, [false, true, false]),
+            ("path=/etc/*", r#"{"path":"／etc/passwd"}"#, [false, true, false]),
+            ("path=/etc/*", r#"{"Path":"/etc/passwd"}"#, [true, true, false]),
+            ("path=/etc/*", r#"{"path":"/etc/a","PATH":"/root"}"#, [true, true, false]),
+            ("path=/etc/*", r#"{"other":"/etc/passwd"}"#, [false, false, false]),
+            ("path=/etc/*", r#"{"path":["/etc/a","/tmp/b"]}"#, [true, true, false]),
+            ("path=/etc/*", r#"{"path":["/etc/a","/etc/b"]}"#, [true, true, true]),
+            ("path=/etc/*", r#"{"path":{"to":"/etc/a"}}"#, [true, true, true]),
+            ("path=*", r#"{"path":[]}"#, [true, true, true]),
+            ("path=*", "{}", [false, false, false]),
+            ("a.b=x", r#"{"a":{"b":"x"}}"#, [true, true, true]),
+            ("a.b=x", r#"{"a":[{"b":"x"},{"b":"y"}]}"#, [true, true, false]),
+            ("a.b=x", r#"{"a.b":"x"}"#, [true, true, true]),
+            ("a.b=x", r#"{"a.b":"x","a":{"b":"y"}}"#, [true, true, false]),
+            (r"a\.b=x", r#"{"a":{"b":"x"}}"#, [false, false, false]),
+            ("n=100", r#"{"n":1e2}"#, [true, true, false]),
+            ("n=100", r#"{"n":100}"#, [true, true, true]),
+            ("n=1??", r#"{"n":1e9}"#, [true, true, false]),
+            ("on=true", r#"{"on":true}"#, [true, true, true]),
+            ("/tmp/*", r#"{"a":{"b":["/tmp/x"]}}"#, [true, true, true]),
+            ("/tmp/*", r#"{"a":"/tmp/x","b":"/root"}"#, [true, true, false]),
+            ("/tmp/*", r#"{"/tmp/x":"y"}"#, [false, false, false]),
+            ("*A=b*", r#"{"env":"export A=b c"}"#, [true, true, true]),
+            ("A=b", r#"{"env":"A=b"}"#, [true, true, false]),
+            (r"A\=b", r#"{"env":"A=b"}"#, [true, true, true]),
+            ("*", "{}", [true, true, true]),
+        ] {
+            check(pattern, arguments, expected);
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_says_nothing_is_refused() {
+        for text in ["", "=x", "a..b=x", ".a=x", "a.=x", &"x".repeat(1025)] {
+            assert!(Pattern::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What a set of rules means.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wharf_spec::{ServerName, ToolId};
+
+use crate::argument::Arguments;
+use crate::clause::Clause;
+use crate::fold::with_folded;
+use crate::pattern::Pattern;
+use crate::shape::{covers, rests};
+use crate::target::{Reading, Target, admitted};
+use crate::{Action, Attempt, Decision, Problem, ProblemKind, Reason, Risk, SourcedRule, Standing, Verdict};
+
+/// What a set of rules means for the servers there are.
+///
+/// The order of the rules has no meaning. A matching deny always decides; else the most precise of the matching ask and
+/// allow rules, the ask at a tie; else the server's trust; else a person is asked.
+#[derive(Debug, Default)]
+pub struct Policy {
+    rules: Vec<Compiled>,
+    servers: HashMap<ServerName, Vec<Arc<Clause>>>,
+    plain: Vec<Arc<Clause>>,
+    problems: Vec<Problem>,
+}
+
+/// A rule that has been read and may hold.
+#[derive(Debug)]
+struct Compiled {
+    index: usize,
+    rule: Arc<SourcedRule>,
+    target: Target,
+    pattern: Option<Arc<Pattern>>,
+}
+
+impl Policy {
+    /// Reads rules against the servers there are. What is wrong with a rule is told by [`Policy::problems`].
+    pub fn compile(rules: Vec<SourcedRule>, servers: &[ServerName]) -> Self {
+        let mut policy = Self::default();
+        for (index, rule) in rules.into_iter().enumerate() {
+            policy.add(index, Arc::new(rule), servers);
+        }
+        policy.report_idle(servers);
+        policy.problems.sort_by_key(|problem| problem.index);
+        let clauses_for = |server| sorted(policy.rules.iter().flat_map(|rule| rule.clauses_for(server)));
+        policy.servers = servers.iter().map(|server| (server.clone(), clauses_for(server))).collect();
+        policy.plain = sorted(policy.rules.iter().filter_map(Compiled::plain_clause));
+        policy
+    }
+
+    /// What is wrong with the rules, in their order.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Decides about an attempt.
+    ///
+    /// Looks into the arguments only if a rule that fits the tool has a pattern, and allocates nothing otherwise. No
+    /// allow holds for a server that the rules were not read against.
+    pub fn decide(&self, attempt: &Attempt<'_>) -> Decision {
+        let unlisted;
+        let clauses = match attempt.server {
+            None => &self.plain,
+            Some(server) => match self.servers.get(server) {
+                Some(clauses) => clauses,
+                None => {
+                    unlisted = self.strict_clauses_for(server);
+                    &unlisted
+                }
+            },
+        };
+        decide_by(clauses, attempt)
+    }
+
+    /// The rules that match none of these tools, of those that name a server that is there: all the tools are to be
+    /// given, or rules are blamed for what is only not known yet.
+    pub fn unmatched(&self, tools: &[ToolId]) -> Vec<Problem> {
+        let mut idle: Vec<&Compiled> = self.rules.iter().filter(|rule| matches!(rule.target, Target::Mcp(_))).collect();
+        idle.retain(|rule| !self.problems.iter().any(|problem| problem.index == rule.index));
+        idle.retain(|rule| !tools.iter().any(|tool| rule.names(tool)));
+        idle.into_iter().map(|rule| rule.problem(ProblemKind::NoTool)).collect()
+    }
+
+    fn add(&mut self, index: usize, rule: Arc<SourcedRule>, servers: &[ServerName]) {
+        let mut compiled = Compiled { index, rule, target: Target::Plain, pattern: None };
+        let found = compiled.read(servers);
+        self.problems.extend(found.iter().map(|kind| compiled.problem(kind.clone())));
+        if found.iter().all(|kind| compiled.survives(kind)) {
+            self.rules.push(compiled);
+        }
+    }
+
+    /// Reports the rules that can never match, and those that can never decide.
+    fn report_idle(&mut self, servers: &[ServerName]) {
+        for rule in &self.rules {
+            let kind = match &rule.target {
+                Target::Mcp(readings) if !readings.iter().any(|reading| reading.fits(servers)) => ProblemKind::NoServer,
+                _ => match self.rules.iter().find(|other| other.goes_before(rule, servers)) {
+                    Some(other) => ProblemKind::Shadowed(other.rule.clone()),
+                    None => continue,
+                },
+            };
+            self.problems.push(rule.problem(kind));
+        }
+    }
+
+    /// Every clause but the allows about tools of a server.
+    fn strict_clauses_for(&self, server: &ServerName) -> Vec<Arc<Clause>> {
+        let strict = self.rules.iter().filter(|rule| rule.rule.rule.action != Action::Allow);
+        sorted(strict.flat_map(|rule| rule.clauses_for(server)))
+    }
+}
+
+fn sorted(clauses: impl Iterator<Item = Clause>) -> Vec<Arc<Clause>> {
+    let mut list: Vec<_> = clauses.map(Arc::new).collect();
+    Clause::sort(&mut list);
+    list
+}
+
+fn decide_by(clauses: &[Arc<Clause>], attempt: &Attempt<'_>) -> Decision {
+    let arguments = Arguments::new(attempt.arguments);
+    let deciding = clauses.iter().find(|clause| clause.holds(attempt.tool, &arguments));
+    let (verdict, reason) = match deciding {
+        Some(clause) => (verdict(clause.action()), Reason::Rule(clause.rule.clone())),
+        None if attempt.trust => (Verdict::Allow, Reason::Trust),
+        None if attempt.risk == Risk::Low => (Verdict::Allow, Reason::LowRisk),
+        None => (Verdict::Ask, Reason::Default),
+    };
+    if verdict == Verdict::Allow
+        && let Some(near) = near_deny(clauses, deciding, attempt.tool, &arguments)
+    {
+        return Decision { verdict: Verdict::Ask, reason: Reason::NearDeny(near.rule.clone()) };
+    }
+    Decision { verdict, reason }
+}
+
+/// A deny that an attempt escapes only by how it is written. A tool that is allowed by its very name is not taken for
+/// another one.
+fn near_deny<'c>(
+    clauses: &'c [Arc<Clause>],
+    deciding: Option<&Arc<Clause>>,
+    tool: &str,
+    arguments: &Arguments<'_>,
+) -> Option<&'c Arc<Clause>> {
+    let mut denies = clauses.iter().take_while(|clause| clause.action() == Action::Deny).peekable();
+    denies.peek()?;
+    let by_name = deciding.is_some_and(|clause| clause.is_exact());
+    with_folded(tool, |folded| {
+        denies.find(|deny| (!by_name || deny.names(tool)) && deny.nearly_holds(tool, folded, arguments))
+    })
+}
+
+fn verdict(action: Action) -> Verdict {
+    match action {
+        Action::Allow => Verdict::Allow,
+        Action::Ask => Verdict::Ask,
+        Action::Deny => Verdict::Deny,
+    }
+}
+
+impl Compiled {
+    /// Reads the rule, and tells what is wrong with it.
+    fn read(&mut self, servers: &[ServerName]) -> Vec<ProblemKind> {
+        match Target::parse(&self.rule.rule.tool) {
+            Ok(target) => self.target = target,
+            Err(kind) => return vec![kind],
+        }
+        let mut found = Vec::new();
+        match self.rule.rule.pattern.as_deref().map(Pattern::parse).transpose() {
+            Ok(pattern) => self.pattern = pattern.map(Arc::new),
+            Err(kind) => found.push(kind),
+        }
+        if self.rule.rule.action == Action::Allow {
+            found.extend(self.narrow(servers));
+        }
+        found
+    }
+
+    /// Whether it holds all the same. Without its pattern a strict rule is only stricter; an allow would be wider.
+    fn survives(&self, kind: &ProblemKind) -> bool {
+        match kind {
+            ProblemKind::BadPattern(_) => self.rule.rule.action != Action::Allow,
+            ProblemKind::PlainAllow => true,
+            _ => false,
+        }
+    }
+
+    /// Reduces an allow to what it may allow, or tells why there is nothing.
+    fn narrow(&mut self, servers: &[ServerName]) -> Option<ProblemKind> {
+        if self.rule.origin.standing == Standing::Project {
+            return Some(ProblemKind::ProjectAllow);
+        }
+        match &self.target {
+            Target::Plain => (!rests(&self.rule.rule.tool, "mcp__").is_empty()).then_some(ProblemKind::PlainAllow),
+            Target::Mcp(readings) => match admitted(readings, servers).cloned() {
+                Ok(reading) => {
+                    self.target = Target::Mcp(vec![reading]);
+                    None
+                }
+                Err(kind) => Some(kind),
+            },
+        }
+    }
+
+    /// What it says of a server's tools. A strict rule with a plain name holds for names as they are spelt, too: a
+    /// deny of `*` denies.
+    fn clauses_for(&self, server: &ServerName) -> Vec<Clause> {
+        match &self.target {
+            Target::Mcp(readings) => {
+                let fitting = readings.iter().filter(|reading| reading.server.matches(server.as_str()));
+                fitting.map(|reading| Clause::new(&self.rule, reading, self.pattern.clone())).collect()
+            }
+            Target::Plain if self.rule.rule.action == Action::Allow => Vec::new(),
+            Target::Plain => {
+                let rests = rests(&self.rule.rule.tool, &format!("mcp__{server}__"));
+                rests.into_iter().map(|rest| Clause::plain(&self.rule, rest, self.pattern.clone())).collect()
+            }
+        }
+    }
+
+    /// What it says of tools that belong to no server.
+    fn plain_clause(&self) -> Option<Clause> {
+        let holds = matches!(self.target, Target::Plain) || self.rule.rule.action != Action::Allow;
+        holds.then(|| Clause::plain(&self.rule, &self.rule.rule.tool, self.pattern.clone()))
+    }
+
+    /// Whether it is about this tool, whatever the arguments.
+    fn names(&self, tool: &ToolId) -> bool {
+        self.clauses_for(&tool.server).iter().any(|clause| clause.names(&tool.tool))
+    }
+
+    /// Whether it decides wherever another matches: as a deny that covers the other, or as an ask for just the same.
+    fn goes_before(&self, other: &Self, servers: &[ServerName]) -> bool {
+        let same_pattern = self.rule.rule.pattern == other.rule.rule.pattern;
+        match (self.rule.rule.action, other.rule.rule.action) {
+            (Action::Deny, Action::Allow | Action::Ask) => {
+                (self.pattern.is_none() || same_pattern) && self.covers(other, servers)
+            }
+            (Action::Ask, Action::Allow) => same_pattern && self.rule.rule.tool == other.rule.rule.tool,
+            _ => false,
+        }
+    }
+
+    fn covers(&self, other: &Self, servers: &[ServerName]) -> bool {
+        match (&self.target, &other.target) {
+            (Target::Mcp(mine), Target::Mcp(others)) => {
+                let is_covered = |reading: &Reading| mine.iter().any(|own| own.covers(reading));
+                others.iter().filter(|reading| reading.fits(servers)).all(is_covered)
+            }
+            (Target::Plain, Target::Mcp(others)) => {
+                let is_covered = |reading: &Reading| covers(&self.rule.rule.tool, &reading.spelling());
+                others.iter().filter(|reading| reading.fits(servers)).all(is_covered)
+            }
+            (Target::Plain, Target::Plain) => covers(&self.rule.rule.tool, &other.rule.rule.tool),
+            (Target::Mcp(_), Target::Plain) => false,
+        }
+    }
+
+    fn problem(&self, kind: ProblemKind) -> Problem {
+        Problem { index: self.index, rule: self.rule.clone(), kind }
+    }
+}

@@ -1,0 +1,129 @@
+//! Patterns as texts with a shape: whether one covers another, and what is left of one after a beginning.
+
+/// One step of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    One(char),
+    AnyOne,
+    AnyRun,
+}
+
+/// The steps of a pattern, each with the place where it begins; read as [`wharf_spec::Glob`] reads them.
+pub(crate) fn pieces(text: &str) -> Vec<(usize, Piece)> {
+    let mut characters = text.char_indices();
+    let mut list = Vec::new();
+    while let Some((at, character)) = characters.next() {
+        let piece = match character {
+            '*' => Piece::AnyRun,
+            '?' => Piece::AnyOne,
+            '\\' => Piece::One(characters.next().map_or('\\', |(_, escaped)| escaped)),
+            other => Piece::One(other),
+        };
+        list.push((at, piece));
+    }
+    list
+}
+
+/// Whether every text that one pattern matches is matched by another too. May say no where it is so, never yes where
+/// it is not.
+pub(crate) fn covers(general: &str, specific: &str) -> bool {
+    let (general, specific) = (pieces(general), pieces(specific));
+    let (mut at, mut seen) = (0, 0);
+    // Where to go on when a run turns out to have been too short.
+    let mut retry: Option<(usize, usize)> = None;
+    loop {
+        match (general.get(at).map(|piece| piece.1), specific.get(seen).map(|piece| piece.1)) {
+            (Some(Piece::AnyRun), _) => {
+                at += 1;
+                retry = Some((at, seen));
+            }
+            (Some(Piece::AnyOne), Some(Piece::One(_) | Piece::AnyOne)) => (at, seen) = (at + 1, seen + 1),
+            (Some(Piece::One(wanted)), Some(Piece::One(found))) if wanted == found => (at, seen) = (at + 1, seen + 1),
+            (None, None) => return true,
+            _ => {
+                let Some((part, longer)) = &mut retry else { return false };
+                if *longer >= specific.len() {
+                    return false;
+                }
+                *longer += 1;
+                (at, seen) = (*part, *longer);
+            }
+        }
+    }
+}
+
+/// What is left of a pattern once a beginning has been matched: every way to go on, each a pattern itself.
+pub(crate) fn rests<'a>(pattern: &'a str, beginning: &str) -> Vec<&'a str> {
+    let list = pieces(pattern);
+    let mut places = vec![0];
+    skip_runs(&list, &mut places);
+    for character in beginning.chars() {
+        let step = |&at: &usize| match list.get(at)?.1 {
+            Piece::One(wanted) => (wanted == character).then_some(at + 1),
+            Piece::AnyOne => Some(at + 1),
+            Piece::AnyRun => Some(at),
+        };
+        places = places.iter().filter_map(step).collect();
+        skip_runs(&list, &mut places);
+    }
+    // A place after a run is in what the run itself leaves.
+    let after_run = |at: usize| at > 0 && list[at - 1].1 == Piece::AnyRun;
+    places.iter().filter(|&&at| !after_run(at)).filter_map(|&at| Some(&pattern[list.get(at)?.0..])).collect()
+}
+
+/// Adds the places after runs, which may be empty, and sorts out doubles.
+fn skip_runs(list: &[(usize, Piece)], places: &mut Vec<usize>) {
+    let mut next = 0;
+    while let Some(&at) = places.get(next) {
+        next += 1;
+        if matches!(list.get(at), Some((_, Piece::AnyRun))) {
+            places.push(at + 1);
+        }
+    }
+    places.sort_unstable();
+    places.dedup();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_covers_another() {
+        for (general, specific, expected) in [
+            ("*", "", true),
+            ("*", "a*b?", true),
+            ("a*", "ab*", true),
+            ("ab*", "a*", false),
+            ("a?", "ab", true),
+            ("a?", "a?", true),
+            ("a?", "a*", false),
+            ("ab", "a?", false),
+            ("*x", "*yx", true),
+            ("*x*", "a*x", true),
+            ("*x", "x*", false),
+            (r"\*", "*", false),
+            (r"\*", r"\*", true),
+            ("*", r"\*", true),
+            ("", "", true),
+            ("", "a", false),
+            ("a*b*c", "ab*bc", true),
+        ] {
+            assert_eq!(covers(general, specific), expected, "{general} over {specific}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_goes_on_after_a_beginning() {
+        for (pattern, expected) in [
+            ("*", &["*"][..]),
+            ("mcp*", &["*"]),
+            ("*__del", &["*__del", "_del", "del"]),
+            ("mcp__x__?el", &["?el"]),
+            ("Bash", &[]),
+            ("mcp__y*", &[]),
+        ] {
+            assert_eq!(rests(pattern, "mcp__x__"), expected, "{pattern}");
+        }
+    }
+}

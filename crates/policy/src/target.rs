@@ -1,0 +1,231 @@
+//! Which tools a rule is about: its text, read in every way it can be.
+
+use wharf_spec::{Glob, ServerName, ToolId};
+
+use crate::problem::ProblemKind;
+use crate::shape::{Piece, covers, pieces};
+
+/// What the name of every tool of a server begins with in a rule.
+const MCP: &str = "mcp__";
+/// Bytes the name in a rule may have.
+const LONGEST: usize = 1024;
+
+/// Which tools a rule is about.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    /// Tools of servers, by every way to read the text.
+    Mcp(Vec<Reading>),
+    /// Tools by their plain name.
+    Plain,
+}
+
+/// One way to read the text after `mcp__`.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub server: Glob,
+    pub tool: Name,
+    /// The part for the server has wildcards and what could be the mark between server and tool.
+    crossing: bool,
+}
+
+/// A pattern for the name of a tool.
+#[derive(Debug, Clone)]
+pub(crate) enum Name {
+    Any,
+    Exact(Box<str>),
+    /// With what every name it matches begins with, which most names do not.
+    Glob(Glob, Box<str>),
+}
+
+impl Target {
+    /// Reads the name in a rule.
+    pub fn parse(text: &str) -> Result<Self, ProblemKind> {
+        if text.is_empty() {
+            return Err(ProblemKind::BadName("the name of the tool is empty"));
+        }
+        if text.len() > LONGEST {
+            return Err(ProblemKind::BadName("the name of the tool is too long"));
+        }
+        match text.strip_prefix(MCP) {
+            Some("") => Err(ProblemKind::BadName("no server is named after `mcp__`")),
+            Some(rest) => Ok(Self::Mcp(readings(rest))),
+            None => plain(text),
+        }
+    }
+}
+
+fn plain(text: &str) -> Result<Target, ProblemKind> {
+    let begins_alike = text.get(..MCP.len()).is_some_and(|start| start.eq_ignore_ascii_case(MCP));
+    if begins_alike {
+        return Err(ProblemKind::BadName("tools of servers begin with a lower-case `mcp__`"));
+    }
+    if text.contains(['(', ')']) {
+        return Err(ProblemKind::BadName("what a rule says of arguments stands in its `pattern`"));
+    }
+    Ok(Target::Plain)
+}
+
+/// The text as a server alone, and split at every mark that stands between two parts. An escaped underscore is none.
+fn readings(rest: &str) -> Vec<Reading> {
+    let split = |mark: usize| (&rest[..mark], &rest[mark + 2..]);
+    let both = |(server, tool): &(&str, &str)| !server.is_empty() && !tool.is_empty();
+    let splits = marks(rest).into_iter().map(split).filter(both);
+    let alone = Reading::new(rest, Name::Any);
+    std::iter::once(alone).chain(splits.map(|(server, tool)| Reading::new(server, Name::new(tool)))).collect()
+}
+
+/// Where two plain underscores follow each other.
+fn marks(text: &str) -> Vec<usize> {
+    let list = pieces(text);
+    let is_plain = |(at, piece): (usize, Piece)| piece == Piece::One('_') && text.as_bytes()[at] == b'_';
+    list.windows(2).filter(|pair| is_plain(pair[0]) && is_plain(pair[1])).map(|pair| pair[0].0).collect()
+}
+
+impl Reading {
+    fn new(server: &str, tool: Name) -> Self {
+        let glob = Glob::new(server);
+        let crossing = !glob.is_exact() && !marks(server).is_empty();
+        Self { server: glob, tool, crossing }
+    }
+
+    /// Whether it is about this one tool.
+    pub fn is_exactly(&self, tool: &ToolId) -> bool {
+        let same_tool = matches!(&self.tool, Name::Exact(name) if **name == *tool.tool);
+        same_tool && self.server.is_exact() && self.server.matches(tool.server.as_str())
+    }
+
+    /// Whether it is about one tool of one server.
+    pub fn is_exact(&self) -> bool {
+        self.server.is_exact() && matches!(self.tool, Name::Exact(_))
+    }
+
+    /// Whether everything another is about, this is about too.
+    pub fn covers(&self, other: &Self) -> bool {
+        covers(self.server.as_str(), other.server.as_str()) && self.tool.covers(&other.tool)
+    }
+
+    /// A pattern for the names it is about, spelt out.
+    pub fn spelling(&self) -> String {
+        format!("{MCP}{}__{}", self.server, self.tool.text())
+    }
+
+    /// Whether it is about any of these servers.
+    pub fn fits(&self, servers: &[ServerName]) -> bool {
+        servers.iter().any(|server| self.server.matches(server.as_str()))
+    }
+
+    /// Whether everything another is about on these servers, this is about too.
+    fn covers_on(&self, other: &Self, servers: &[ServerName]) -> bool {
+        let mut met = servers.iter().filter(|server| other.server.matches(server.as_str()));
+        self.tool.covers(&other.tool) && met.all(|server| self.server.matches(server.as_str()))
+    }
+}
+
+/// The one reading that an allow may have, given the servers there are.
+///
+/// A wildcard never reaches over the mark between server and tool: `mcp__a__*` allows nothing of a server `a__b`.
+pub(crate) fn admitted<'a>(readings: &'a [Reading], servers: &[ServerName]) -> Result<&'a Reading, ProblemKind> {
+    let fitting: Vec<&Reading> = readings.iter().filter(|reading| reading.fits(servers)).collect();
+    if fitting.iter().all(|reading| reading.crossing) {
+        return Err(ProblemKind::NoServer);
+    }
+    let holds_all = |one: &&&Reading| fitting.iter().all(|other| one.covers_on(other, servers));
+    fitting.iter().filter(|reading| !reading.crossing).find(holds_all).copied().ok_or(ProblemKind::Ambiguous)
+}
+
+impl Name {
+    /// Reads a pattern for a name.
+    pub fn new(text: &str) -> Self {
+        if text.bytes().all(|byte| byte == b'*') {
+            return Self::Any;
+        }
+        let steps = pieces(text);
+        let fixed = steps.iter().map_while(|(_, piece)| if let Piece::One(one) = piece { Some(*one) } else { None });
+        let beginning: String = fixed.collect();
+        if beginning.chars().count() == steps.len() {
+            return Self::Exact(beginning.into());
+        }
+        Self::Glob(Glob::new(text), beginning.into())
+    }
+
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(exact) => **exact == *name,
+            Self::Glob(glob, beginning) => name.starts_with(&**beginning) && glob.matches(name),
+        }
+    }
+
+    /// How many characters it fixes.
+    pub fn literals(&self) -> usize {
+        match self {
+            Self::Any => 0,
+            Self::Exact(name) => name.chars().count(),
+            Self::Glob(glob, _) => glob.literals(),
+        }
+    }
+
+    /// The pattern as text.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Any => "*".to_owned(),
+            Self::Exact(name) => Glob::exactly(name).as_str().to_owned(),
+            Self::Glob(glob, _) => glob.as_str().to_owned(),
+        }
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        covers(&self.text(), &other.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Vec<String> {
+        let Ok(Target::Mcp(readings)) = Target::parse(text) else { return Vec::new() };
+        readings.iter().map(|reading| format!("{} / {}", reading.server, reading.tool.text())).collect()
+    }
+
+    #[test]
+    fn a_text_is_read_in_every_way() {
+        for (text, expected) in [
+            ("mcp__*", &["* / *"][..]),
+            ("mcp__x", &["x / *"]),
+            ("mcp__x__*", &["x__* / *", "x / *"]),
+            ("mcp__a__b__c", &["a__b__c / *", "a / b__c", "a__b / c"]),
+            ("mcp__a___b", &["a___b / *", "a / _b", "a_ / b"]),
+            (r"mcp__a\_\_b__c", &[r"a\_\_b__c / *", r"a\_\_b / c"]),
+            ("mcp__x__", &["x__ / *"]),
+            ("mcp____x", &["__x / *"]),
+            ("mcp__", &[]),
+            ("Bash", &[]),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_allow_has_one_reading_or_none() {
+        for (text, configured, expected) in [
+            ("mcp__a__b", &["a"][..], Ok("a / b")),
+            ("mcp__a__b", &["a__b"], Ok("a__b / *")),
+            ("mcp__a__b", &["a", "a__b"], Err(ProblemKind::Ambiguous)),
+            ("mcp__a__*", &["a", "a__b"], Err(ProblemKind::Ambiguous)),
+            ("mcp__a__*", &["a__b"], Err(ProblemKind::NoServer)),
+            ("mcp__a__b", &["c"], Err(ProblemKind::NoServer)),
+            ("mcp__*", &["a", "a__b", "c"], Ok("* / *")),
+            ("mcp__*__*", &["a", "a__b", "c"], Ok("* / *")),
+            ("mcp__*__x", &["a", "b"], Ok("* / x")),
+            ("mcp__*__x", &["a", "b__x"], Err(ProblemKind::Ambiguous)),
+            ("mcp__A", &["a"], Err(ProblemKind::NoServer)),
+        ] {
+            let servers: Vec<_> = configured.iter().map(|name| ServerName::new(name).unwrap()).collect();
+            let Ok(Target::Mcp(readings)) = Target::parse(text) else { panic!("{text}") };
+            let found = admitted(&readings, &servers);
+            let found = found.map(|reading| format!("{} / {}", reading.server, reading.tool.text()));
+            assert_eq!(found, expected.map(str::to_owned), "{text} on {configured:?}");
+        }
+    }
+}

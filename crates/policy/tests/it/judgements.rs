@@ -1,0 +1,133 @@
+//! Rules, grants and pins together: what goes before what.
+
+use std::time::Instant;
+
+use crate::block::{rule, server};
+use wharf_json::Raw;
+use wharf_policy::{
+    Attempt, Fingerprint, Grant, GrantScope, Grants, Judge, Judgement, Lifetime, Pins, Policy, Reason, Risk,
+};
+use wharf_spec::ToolId;
+
+const KNOWN: Fingerprint = Fingerprint([1; 32]);
+const OTHER: Fingerprint = Fingerprint([2; 32]);
+
+/// What is remembered of the tool before it is called.
+#[derive(Debug, Clone, Copy)]
+enum Pinned {
+    Nothing,
+    Known,
+    Other,
+}
+
+/// Judges one call of `git / push` and says the outcome in a word or two.
+fn judged(rules: &[&str], trust: bool, granted: Option<(Lifetime, Fingerprint)>, pinned: Pinned) -> &'static str {
+    let (git, arguments) = (server("git"), Raw::empty_object());
+    let policy =
+        Policy::compile(rules.iter().map(|line| rule(line, "config.json:1")).collect(), std::slice::from_ref(&git));
+    let tool = ToolId::new(&git, "push");
+    let (mut grants, mut pins) = (Grants::default(), Pins::default());
+    if let Some((lifetime, definition)) = granted {
+        grants.add(Grant { tool: tool.clone(), arguments: GrantScope::Any, lifetime, definition, until: None });
+    }
+    match pinned {
+        Pinned::Nothing => {}
+        Pinned::Known => pins.approve(tool, KNOWN, "{}").expect("there is room"),
+        Pinned::Other => pins.approve(tool, OTHER, "{}").expect("there is room"),
+    }
+    let attempt = Attempt { trust, ..Attempt::mcp(&git, "push", &arguments) };
+    let mut judge = Judge { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
+    match judge.judge(&attempt, Some(&KNOWN)) {
+        Judgement::Allow { why: Reason::Grant(_), .. } => "allow by grant",
+        Judgement::Allow { first_seen: true, .. } => "allow, first seen",
+        Judgement::Allow { .. } => "allow",
+        Judgement::Ask { changed: Some(_), .. } => "ask, changed",
+        Judgement::Ask { .. } => "ask",
+        Judgement::Deny { .. } => "deny",
+    }
+}
+
+#[test]
+fn each_thing_has_its_place_in_the_order() {
+    use Lifetime::{Always, Once, Session};
+    use Pinned::{Known, Nothing, Other};
+    let (allow, ask, deny) = (&["allow mcp__git__push"][..], &["ask mcp__git__push"][..], &["deny mcp__git"][..]);
+    for (rules, trust, granted, pinned, expected) in [
+        (&[][..], false, None, Nothing, "ask"),
+        (&[], false, None, Known, "ask"),
+        (&[], false, None, Other, "ask, changed"),
+        (&[], true, None, Nothing, "allow, first seen"),
+        (&[], true, None, Known, "allow"),
+        (&[], true, None, Other, "ask, changed"),
+        (&[], false, Some((Session, KNOWN)), Known, "allow by grant"),
+        (&[], false, Some((Once, KNOWN)), Known, "allow by grant"),
+        (&[], false, Some((Always, KNOWN)), Known, "allow by grant"),
+        (&[], false, Some((Session, KNOWN)), Nothing, "allow by grant"),
+        (&[], false, Some((Session, OTHER)), Known, "ask"),
+        (&[], false, Some((Session, OTHER)), Other, "ask, changed"),
+        (&[], false, Some((Always, KNOWN)), Other, "ask, changed"),
+        (allow, false, None, Nothing, "allow, first seen"),
+        (allow, false, None, Known, "allow"),
+        (allow, false, None, Other, "ask, changed"),
+        (allow, true, Some((Always, KNOWN)), Other, "ask, changed"),
+        (ask, false, None, Known, "ask"),
+        (ask, true, None, Known, "ask"),
+        (ask, true, None, Other, "ask, changed"),
+        (ask, true, Some((Session, KNOWN)), Known, "allow by grant"),
+        (ask, false, Some((Once, KNOWN)), Known, "allow by grant"),
+        (ask, false, Some((Session, KNOWN)), Other, "ask, changed"),
+        (deny, true, None, Nothing, "deny"),
+        (deny, true, Some((Always, KNOWN)), Known, "deny"),
+        (deny, false, Some((Once, KNOWN)), Other, "deny"),
+    ] {
+        let found = judged(rules, trust, granted, pinned);
+        assert_eq!(found, expected, "{rules:?}, trust {trust}, {granted:?}, {pinned:?}");
+    }
+}
+
+/// T13: a definition that changes is asked about, and one that changes back is not.
+#[test]
+fn a_definition_that_flips_back_is_known() {
+    let (git, arguments) = (server("git"), Raw::empty_object());
+    let policy = Policy::compile(vec![rule("allow mcp__git", "config.json:1")], std::slice::from_ref(&git));
+    let (mut grants, mut pins) = (Grants::default(), Pins::default());
+    let attempt = Attempt::mcp(&git, "push", &arguments);
+    let tool = ToolId::new(&git, "push");
+    let mut judge = |pins: &Pins, definition| {
+        Judge { policy: &policy, grants: &mut grants, pins, now: Instant::now() }.judge(&attempt, definition)
+    };
+    assert!(matches!(judge(&pins, Some(&KNOWN)), Judgement::Allow { first_seen: true, .. }));
+    pins.approve(tool.clone(), KNOWN, "before").unwrap();
+    let Judgement::Ask { why: Reason::Rule(_), changed: Some(approved) } = judge(&pins, Some(&OTHER)) else {
+        panic!("it has changed")
+    };
+    assert_eq!(&*approved, "before");
+    assert!(matches!(judge(&pins, Some(&KNOWN)), Judgement::Allow { first_seen: false, .. }));
+    pins.approve(tool, OTHER, "after").unwrap();
+    assert!(matches!(judge(&pins, Some(&OTHER)), Judgement::Allow { first_seen: false, .. }));
+    assert!(matches!(judge(&pins, Some(&KNOWN)), Judgement::Allow { first_seen: false, .. }));
+    assert!(matches!(judge(&pins, None), Judgement::Ask { why: Reason::Undescribed, .. }));
+}
+
+/// T20: an answer to one question is good for the one call, and only for it.
+#[test]
+fn a_grant_for_one_call_is_used_up_when_it_decides() {
+    let (git, arguments, other) = (server("git"), Raw::empty_object(), Raw::parse(r#"{"a":1}"#).unwrap());
+    let (policy, pins, now) =
+        (Policy::compile(Vec::new(), std::slice::from_ref(&git)), Pins::default(), Instant::now());
+    let mut grants = Grants::default();
+    let tool = ToolId::new(&git, "push");
+    let exactly = GrantScope::exactly(&arguments);
+    grants.add(Grant { tool, arguments: exactly, lifetime: Lifetime::Once, definition: KNOWN, until: None });
+    let mut judge = Judge { policy: &policy, grants: &mut grants, pins: &pins, now };
+    let granted = Judgement::Allow { why: Reason::Grant(Lifetime::Once), first_seen: true };
+    let asked = Judgement::Ask { why: Reason::Default, changed: None };
+    // Trusted, it is not needed; with other arguments, it does not fit; then it is spent.
+    let trusted = Attempt { trust: true, ..Attempt::mcp(&git, "push", &arguments) };
+    assert!(matches!(judge.judge(&trusted, Some(&KNOWN)), Judgement::Allow { why: Reason::Trust, .. }));
+    assert_eq!(judge.judge(&Attempt::mcp(&git, "push", &other), Some(&KNOWN)), asked);
+    assert_eq!(judge.judge(&Attempt::mcp(&git, "push", &arguments), Some(&KNOWN)), granted);
+    assert_eq!(judge.judge(&Attempt::mcp(&git, "push", &arguments), Some(&KNOWN)), asked);
+    let plain = Attempt::plain("ListMcpResources", &arguments, Risk::Low);
+    assert_eq!(judge.judge(&plain, None), Judgement::Allow { why: Reason::LowRisk, first_seen: false });
+}

@@ -1,0 +1,8 @@
+//! Policies from outside: what is decided, what is reported, what is judged.
+
+mod block;
+
+mod decisions;
+mod judgements;
+mod problems;
+mod properties;
