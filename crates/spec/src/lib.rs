@@ -18,4 +18,4 @@ pub use name::{BadServerName, ServerName, ToolId};
 pub use secret::Secret;
 pub use server::{EnvValue, StdioSpec, Surroundings};
 pub use settings::{Admission, Backoff, Reconnect, ServerEntry, ServerSettings};
-pub use untrusted::{Shown, Untrusted};
+pub use untrusted::{Shown, Untrusted, acts};

@@ -21,6 +21,7 @@ pub use complete::{Problem, Reason};
 pub use field::{Choice, Field, FieldKind};
 pub use format::TextFormat;
 pub use number::Number;
+pub use secret::skeleton;
 
 /// The most fields a form may have.
 pub const MOST_FIELDS: usize = 64;

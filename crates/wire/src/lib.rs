@@ -37,7 +37,7 @@ pub use completion::{Completion, MOST_COMPLETIONS, Reference};
 pub use content::{Content, ResourceContents};
 pub use elicit::{
     Choice, ElicitAnswer, Elicitation, Field, FieldKind, FormRequest, MOST_FIELDS, MOST_OPTIONS, Number, Problem,
-    Reason, TextFormat, UrlRequest,
+    Reason, TextFormat, UrlRequest, skeleton,
 };
 pub use envelope::{Envelope, Fault, Glimpse, ScanError, Span};
 pub use era::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities, UnsupportedRevision};

@@ -102,8 +102,8 @@ fn seen(text: &str) -> String {
     seen
 }
 
-/// A text in lower-case letters that look alike.
-fn skeleton(text: &str) -> impl Iterator<Item = char> {
+/// A text in lower-case letters that look alike: two texts that read the same have the same one.
+pub fn skeleton(text: &str) -> impl Iterator<Item = char> {
     // Lower-casing may bring marks of its own.
     text.chars().flat_map(char::to_lowercase).filter(|letter| !is_invisible(*letter)).map(look_alike)
 }
