@@ -1,3 +1,70 @@
 //! Many MCP servers as one, their tools under rules: the library to embed.
+//!
+//! A [`Host`] keeps its servers connected and offers what they can do through one gate. [`Host::call`] calls a tool by
+//! server and name; [`Host::registry`] offers the same tools, and any others, by the names a model uses;
+//! [`Host::catalog`] is everything there is, as a value that does not change; [`Host::events`] is what happens.
+//!
+//! A program that embeds it calls [`guard::run_if_asked`] first in `main`, so that no process of a server outlives it.
 
 #![warn(missing_docs)]
+
+mod ask;
+mod attend;
+mod audit;
+mod builder;
+mod call;
+pub mod catalog;
+mod context;
+mod disk;
+mod error;
+mod events;
+mod gate;
+mod host;
+pub mod inspect;
+mod lane;
+mod management;
+mod polling;
+mod results;
+mod roster;
+mod server;
+mod services;
+mod shelf;
+mod shelving;
+mod stats;
+mod status;
+mod supervise;
+mod tool;
+mod trouble;
+mod usage;
+mod watching;
+
+pub use ask::{
+    ApprovalAsk, Ask, Asker, Consent, ElicitationAsk, LoginAsk, PermissionAnswer, PermissionAsk, Reply as AskReply,
+    SamplingAsk,
+};
+pub use builder::{HostBuilder, StartError};
+pub use call::{CallOptions, Reply};
+pub use error::HostError;
+pub use events::{Event, Events, Heard, Told};
+pub use gate::{RuleSink, WhenAsked};
+pub use host::Host;
+pub use results::ResultLimits;
+pub use roster::Changes;
+pub use server::LocalFactory;
+pub use stats::ToolStats;
+pub use status::{ConnectedStatus, OfferStatus, ServerStatus};
+pub use supervise::State;
+pub use trouble::Trouble;
+
+/// What guards the processes of servers.
+pub use wharf_client::guard;
+/// Everything else the host's own interface is made of.
+pub use wharf_client::{
+    Answer, CallError, ClosureServer, ConnectCause, ConnectError, Connection, GuardProgram, Inputs, Limits,
+    LocalServer, NotSampled, ResultKind, ToolCall, ToolReply,
+};
+pub use wharf_json::Raw;
+pub use wharf_policy as policy;
+pub use wharf_spec as spec;
+pub use wharf_tools as tools;
+pub use wharf_wire as wire;

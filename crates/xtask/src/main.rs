@@ -31,6 +31,8 @@ usage: cargo xtask <chore>
         [--rounds N] [--secs S]   the pipes, told in docs/benchmarks.md
   bench http [--quick]            the same over HTTP, next to a bare client on the same library
         [--rounds N] [--secs S]
+  bench catalog [--quick]         merging and searching what many servers offer, next to a plain map
+        [--rounds N] [--secs S]
   conformance [REVISION]          the public conformance suite against our client, strictly; with
         [--scenario S] [--table]  --table told in docs/conformance.md
   audit                           licences, sources and advisories of the dependencies
@@ -61,6 +63,7 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["prove", rest @ ..] => prove::prove(rest),
         ["bench", "stdio", rest @ ..] => bench::stdio(rest),
         ["bench", "http", rest @ ..] => bench::http(rest),
+        ["bench", "catalog", rest @ ..] => bench::catalog(rest),
         ["conformance", rest @ ..] => conformance::conformance(rest),
         ["audit"] => audit::audit(),
         ["peers"] => peers::install().map(drop),

@@ -1,0 +1,50 @@
+//! Keeps two servers, shows what they offer, and calls one of their tools by a rule.
+//!
+//! `cargo run -p wharf --example embed -- wharf demo-server`: the arguments are a server to start.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a program of its own: it talks and reads the environment"
+)]
+
+use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings};
+use wharf::{CallOptions, Host, Raw};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // First of all: this program, executed again, guards the processes of its servers.
+    wharf::guard::run_if_asked();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(embed())
+}
+
+async fn embed() -> Result<(), Box<dyn std::error::Error>> {
+    let mut command = std::env::args_os().skip(1);
+    let program = command.next().ok_or("name a server to start, for instance: wharf demo-server")?;
+    let spec = StdioSpec { program, args: command.collect(), ..StdioSpec::default() };
+    let server = ServerName::new("demo")?;
+
+    let rule = Rule { tool: "mcp__demo__echo".to_owned(), pattern: None, action: Action::Allow };
+    let origin = RuleOrigin { place: "embed.rs".to_owned(), standing: Standing::User };
+    let host = Host::builder()
+        .surroundings(Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
+        .servers([ServerEntry::new(server, ServerSpec::Stdio(spec))])
+        .rules([SourcedRule { rule, origin }])
+        .start()
+        .await?;
+
+    host.settled().await;
+    for status in host.status() {
+        println!("{} is {}", status.name, status.state);
+    }
+    for tool in host.catalog().offered() {
+        println!("  {}", tool.description.shown);
+    }
+    let echo = host.resolve("mcp__demo__echo")?;
+    let reply = host.call(&echo, &Raw::parse(r#"{"text":"Ahoy!"}"#)?, CallOptions::default()).await?;
+    println!("{}", reply.text()?);
+
+    host.close().await;
+    Ok(())
+}

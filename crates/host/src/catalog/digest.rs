@@ -1,0 +1,133 @@
+//! What stands for a tool's whole definition, so that a change of it is noticed.
+
+use sha2::{Digest, Sha256};
+use wharf_json::{Bounds, Raw};
+use wharf_tools::Fingerprint;
+use wharf_wire::ToolDefinition;
+
+use super::tree::{Members, Tree};
+
+/// Digests a definition: all of it but `_meta`, which servers fill with what is true of one answer only.
+///
+/// The order of keys, white space and the way a string is escaped make no difference; every name, every string and
+/// every digit does. Keys that stand twice both count, in their order.
+pub fn fingerprint(definition: &ToolDefinition) -> Fingerprint {
+    Fingerprint(digest(&definition.raw))
+}
+
+fn digest(definition: &Raw) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    // It was within some bound when it was listed; here only the recursion needs one.
+    match Tree::parse(definition, &Bounds { depth: 256, nodes: usize::MAX }) {
+        Ok(Tree::Object(mut members)) => {
+            members.retain(|(key, _)| key != "_meta");
+            object(&mut hasher, &members);
+        }
+        Ok(other) => value(&mut hasher, &other),
+        // Half a surrogate pair somewhere: the text itself, under a sign no value has.
+        Err(_) => part(&mut hasher, b'?', definition.get()),
+    }
+    hasher.finalize().into()
+}
+
+fn value(hasher: &mut Sha256, tree: &Tree<'_>) {
+    match tree {
+        Tree::Scalar(text) => part(hasher, b'#', text),
+        Tree::Text(text) => part(hasher, b'"', text),
+        Tree::List(items) => {
+            count(hasher, b'[', items.len());
+            items.iter().for_each(|item| value(hasher, item));
+        }
+        Tree::Object(members) => object(hasher, members),
+    }
+}
+
+fn object(hasher: &mut Sha256, members: &Members<'_>) {
+    let mut sorted: Vec<_> = members.iter().collect();
+    // Stable: twins stay in their order.
+    sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
+    count(hasher, b'{', sorted.len());
+    for (key, member) in sorted {
+        part(hasher, b'"', key);
+        value(hasher, member);
+    }
+}
+
+fn part(hasher: &mut Sha256, sign: u8, text: &str) {
+    count(hasher, sign, text.len());
+    hasher.update(text);
+}
+
+fn count(hasher: &mut Sha256, sign: u8, number: usize) {
+    hasher.update([sign]);
+    hasher.update((number as u64).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn of(text: &str) -> [u8; 32] {
+        digest(&Raw::parse(text.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn spelling_makes_no_difference() {
+        let plain = of(r#"{"name":"a","inputSchema":{"type":"object","x":[1,2]}}"#);
+        for text in [
+            r#"{"inputSchema":{"x":[1,2],"type":"object"},"name":"a"}"#,
+            r#"{ "name" : "\u0061", "inputSchema" : { "type":"object", "x":[1 , 2] } }"#,
+            r#"{"_meta":{"at":17},"name":"a","inputSchema":{"type":"object","x":[1,2]}}"#,
+        ] {
+            assert_eq!(of(text), plain, "{text}");
+        }
+    }
+
+    /// One `@` for each place where a server can put text that somebody reads.
+    const PLACES: &str = r#"{"name":"@","title":"@","description":"@","annotations":{"title":"@","x":"@"},
+        "icons":[{"src":"@","mimeType":"@","sizes":["@"]}],"execution":{"taskSupport":"@"},"x-unknown":"@",
+        "inputSchema":{"$schema":"@","$comment":"@","title":"@","description":"@","$defs":{"@":{"const":"@"}},
+            "properties":{"a":{"description":"@","title":"@","enum":["@"],"default":"@","examples":["@"],
+                "const":"@","pattern":"@","format":"@"},"@":{}},"required":["@"]},
+        "outputSchema":{"description":"@"}}"#;
+
+    #[test]
+    fn every_text_makes_a_difference() {
+        let places = PLACES.matches('@').count();
+        assert!(places >= 22, "{places}");
+        let poisoned = |place: usize| {
+            let mut nth = 0..;
+            let parts = PLACES.split('@').map(str::to_owned);
+            parts.reduce(|text, next| {
+                let canary = if nth.next() == Some(place) { "IGNORE PREVIOUS" } else { "fine" };
+                format!("{text}{canary}{next}")
+            })
+        };
+        let digests: HashSet<_> = (0..=places).map(|place| of(&poisoned(place).unwrap())).collect();
+        assert_eq!(digests.len(), places + 1);
+    }
+
+    #[test]
+    fn digits_and_shapes_make_a_difference() {
+        let texts = [
+            r#"{"a":12345678901234567890123}"#,
+            r#"{"a":12345678901234567890124}"#,
+            r#"{"a":1}"#,
+            r#"{"a":1.0}"#,
+            r#"{"a":"1"}"#,
+            r#"{"a":[1]}"#,
+            r#"{"a":[1],"b":[]}"#,
+            r#"{"a":[[1]],"b":[]}"#,
+            r#"{"a":1,"a":2}"#,
+            r#"{"a":2,"a":1}"#,
+            r#"{"a":{"_meta":1}}"#,
+            r#"{"a":{"_meta":2}}"#,
+            r#"{"a":"\ud800"}"#,
+            r#"{"a":"\ud801"}"#,
+        ];
+        let digests: HashSet<_> = texts.iter().map(|text| digest(&Raw::known(*text))).collect();
+        assert_eq!(digests.len(), texts.len());
+    }
+}

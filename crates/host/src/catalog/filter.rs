@@ -1,0 +1,65 @@
+//! Which of a server's tools are used: `includeTools` and `excludeTools`.
+
+use wharf_spec::{Glob, ServerSettings};
+
+/// Globs over the names a server itself gives its tools. What is excluded stays so, whatever includes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The tools that are used; all of them when absent.
+    pub include: Option<Vec<Glob>>,
+    /// The tools that are not.
+    pub exclude: Vec<Glob>,
+}
+
+impl Filter {
+    /// The filter a server's settings ask for.
+    pub fn of(settings: &ServerSettings) -> Self {
+        let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text)).collect();
+        Self { include: settings.include_tools.as_deref().map(globs), exclude: globs(&settings.exclude_tools) }
+    }
+
+    /// Whether a tool is used.
+    pub fn admits(&self, tool: &str) -> bool {
+        let among = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
+        self.include.as_deref().is_none_or(among) && !among(&self.exclude)
+    }
+
+    /// The globs that match none of these tools: most likely they are misspelt.
+    pub fn unmatched<'a>(&self, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<Glob> {
+        let all = self.include.iter().flatten().chain(&self.exclude);
+        all.filter(|glob| !tools.clone().any(|tool| glob.matches(tool))).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(include: Option<&[&str]>, exclude: &[&str]) -> Filter {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let mut settings = ServerSettings::default();
+        settings.include_tools = include.map(owned);
+        settings.exclude_tools = owned(exclude);
+        Filter::of(&settings)
+    }
+
+    #[test]
+    fn what_is_excluded_stays_so() {
+        const TOOLS: [&str; 4] = ["read_file", "read_dir", "write_file", "Read"];
+        for (include, exclude, admitted, unmatched) in [
+            (None, &[][..], &TOOLS[..], &[][..]),
+            (Some(&[][..]), &[], &[], &[]),
+            (Some(&["read_*"]), &[], &["read_file", "read_dir"], &[]),
+            (Some(&["read_*"]), &["*_dir"], &["read_file"], &[]),
+            (Some(&["read_dir"]), &["read_dir"], &[], &[]),
+            (None, &["write?file", "wriet_*"], &["read_file", "read_dir", "Read"], &["wriet_*"]),
+            (Some(&["read_fil", "*"]), &["x"], &TOOLS, &["read_fil", "x"]),
+        ] {
+            let filter = filter(include, exclude);
+            let found: Vec<&str> = TOOLS.into_iter().filter(|tool| filter.admits(tool)).collect();
+            assert_eq!(found, admitted, "{filter:?}");
+            let idle = filter.unmatched(TOOLS.into_iter());
+            assert_eq!(idle.iter().map(Glob::as_str).collect::<Vec<_>>(), unmatched, "{filter:?}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Sections for tests.
+
+use std::sync::Arc;
+
+use wharf_json::{Bounds, Raw};
+use wharf_spec::ServerName;
+use wharf_wire::{ToolDefinition, View};
+
+use super::{Filter, Listed, NameStyle, Section, SectionParts};
+
+pub(super) fn tool(text: &str) -> ToolDefinition {
+    ToolDefinition::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default()).unwrap()
+}
+
+/// Tools that have a name and take any object.
+pub(super) fn listed(names: &[&str]) -> Listed {
+    let named = |name: &&str| tool(&serde_json::json!({ "name": name, "inputSchema": {"type": "object"} }).to_string());
+    Listed { tools: names.iter().map(named).collect(), ..Listed::default() }
+}
+
+pub(super) fn section(server: &str, tools: &[&str]) -> Arc<Section> {
+    let server = &ServerName::new(server).unwrap();
+    let (style, filter, listed) = (NameStyle::default(), &Filter::default(), listed(tools));
+    Arc::new(Section::build(SectionParts { server, style, filter, trust: false, inspector: None, listed }))
+}

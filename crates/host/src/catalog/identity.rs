@@ -1,0 +1,129 @@
+//! What makes a server the same one as before, as far as what it lists is concerned.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+use wharf_spec::{HttpForm, HttpSpec, ServerSpec, StdioSpec, shown_url};
+
+/// Digests how a server is reached, in hexadecimal: what was kept of one that was reached in another way is not used.
+///
+/// Values that may be secret are not in it, only their names are: a new token leaves the server what it was. So two
+/// accounts at the same place have the same identity, and whoever keeps both has to tell them apart by server.
+pub fn identity(spec: &ServerSpec) -> String {
+    let mut digest = Parts(Sha256::new());
+    match spec {
+        ServerSpec::Stdio(spec) => stdio(&mut digest, spec),
+        ServerSpec::Http(spec) => http(&mut digest, spec),
+    }
+    digest.0.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn stdio(digest: &mut Parts, spec: &StdioSpec) {
+    let StdioSpec { program, args, cwd, env, inherit_env } = spec;
+    digest.list([&b"stdio"[..], program.as_encoded_bytes()]);
+    digest.list(args.iter().map(|argument| argument.as_encoded_bytes()));
+    digest.list(cwd.iter().map(|folder| folder.as_os_str().as_encoded_bytes()));
+    digest.set(env.iter().map(|(name, _)| name.as_encoded_bytes().to_vec()));
+    digest.list([[u8::from(*inherit_env)]]);
+}
+
+fn http(digest: &mut Parts, spec: &HttpSpec) {
+    let form = match spec.form {
+        HttpForm::Automatic => "automatic",
+        HttpForm::Streamable => "streamable",
+        HttpForm::Sse => "sse",
+    };
+    digest.list(["http", form, &shown_url(&spec.url)]);
+    // Names of headers are the same in any case.
+    digest.set(spec.headers.iter().map(|(name, _)| name.to_ascii_lowercase().into_bytes()));
+}
+
+/// A digest over lists of texts, in which each text has its length before it and each list ends.
+struct Parts(Sha256);
+
+impl Parts {
+    fn list<T: AsRef<[u8]>>(&mut self, parts: impl IntoIterator<Item = T>) {
+        for part in parts {
+            self.0.update([1]);
+            self.0.update((part.as_ref().len() as u64).to_be_bytes());
+            self.0.update(part.as_ref());
+        }
+        self.0.update([0]);
+    }
+
+    /// A list whose order means nothing.
+    fn set(&mut self, parts: impl Iterator<Item = Vec<u8>>) {
+        let mut parts: Vec<Vec<u8>> = parts.collect();
+        parts.sort();
+        self.list(parts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::ffi::OsString;
+
+    use wharf_spec::{EnvValue, Secret};
+
+    use super::*;
+
+    fn started(program: &str, args: &[&str], env: &[(&str, &str)]) -> ServerSpec {
+        let secret = |value: &str| EnvValue::Secret(Secret::new(value));
+        ServerSpec::Stdio(StdioSpec {
+            program: program.into(),
+            args: args.iter().map(OsString::from).collect(),
+            env: env.iter().map(|(name, value)| (OsString::from(name), secret(value))).collect(),
+            ..StdioSpec::default()
+        })
+    }
+
+    fn dialled(url: &str, headers: &[(&str, &str)]) -> ServerSpec {
+        let mut spec = HttpSpec::new(url.parse().unwrap());
+        spec.headers = headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();
+        ServerSpec::Http(spec)
+    }
+
+    #[test]
+    fn secrets_and_order_of_names_are_not_in_it() {
+        for (one, other) in [
+            (started("a", &["b"], &[("X", "1"), ("Y", "2")]), started("a", &["b"], &[("Y", "3"), ("X", "4")])),
+            (
+                dialled("https://me:one@host/mcp?key=1", &[("A", "1")]),
+                dialled("https://me:two@host/mcp?key=2", &[("a", "2")]),
+            ),
+        ] {
+            assert_eq!(identity(&one), identity(&other));
+            assert_eq!(identity(&one).len(), 64);
+        }
+    }
+
+    #[test]
+    fn whatever_else_differs_makes_another_server() {
+        let mut elsewhere = StdioSpec { program: "a".into(), cwd: Some("/x".into()), ..StdioSpec::default() };
+        let in_folder = ServerSpec::Stdio(elsewhere.clone());
+        elsewhere.inherit_env = true;
+        let mut sse = HttpSpec::new("https://host/mcp".parse().unwrap());
+        sse.form = HttpForm::Sse;
+        let all = [
+            started("a", &[], &[]),
+            started("a", &["b", "c"], &[]),
+            started("a", &["bc"], &[]),
+            started("a", &["b"], &[("c", "")]),
+            started("a", &[], &[("b", ""), ("c", "")]),
+            in_folder,
+            ServerSpec::Stdio(elsewhere),
+            dialled("https://host/mcp", &[]),
+            dialled("https://host/mcp", &[("A", "1")]),
+            dialled("https://host/mcp?key=1", &[]),
+            dialled("https://host/other", &[]),
+            dialled("http://host/mcp", &[]),
+            ServerSpec::Http(sse),
+        ];
+        let identities: HashSet<String> = all.iter().map(identity).collect();
+        assert_eq!(identities.len(), all.len());
+    }
+}

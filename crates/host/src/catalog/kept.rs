@@ -1,0 +1,220 @@
+//! What a server listed, kept for the time in which it is not running: as one JSON document.
+//!
+//! Where the document lies, when it is written and when it is thrown away is somebody else's to decide.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use wharf_json::{Bounds, NotJson, Raw};
+use wharf_wire::View;
+
+use super::listed::{Freshness, Listed};
+
+/// The form of the document.
+const SCHEMA: u64 = 1;
+/// The most bytes of one.
+const LARGEST: usize = 8 * 1024 * 1024;
+/// How much is in one: its items are bounded one by one as well.
+const BOUNDS: Bounds = Bounds { depth: 128, nodes: 4_000_000 };
+
+/// Why nothing can be kept, or nothing that was kept can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptError {
+    /// It has more than 8 MiB.
+    #[error("the kept catalog has {0} bytes, more than {LARGEST}")]
+    TooLarge(usize),
+    /// It is not such a document.
+    #[error("the kept catalog is damaged")]
+    Damaged(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It is of another form, most likely a later one.
+    #[error("the kept catalog has schema {0}, not {SCHEMA}")]
+    OtherSchema(u64),
+    /// It is of a server that is reached in another way.
+    #[error("the kept catalog is of another server")]
+    OtherIdentity,
+    /// What a server listed is not JSON in some place.
+    #[error("what the server listed cannot be kept")]
+    Unwritable(#[source] NotJson),
+}
+
+/// The document for what a server listed, byte for byte. The identity is that of [`super::identity`], and the time the
+/// one at which it was live.
+pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<Raw, KeptError> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        schema: u64,
+        identity: &'a str,
+        at: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        instructions: Option<&'a str>,
+        tools: Vec<&'a Raw>,
+        resources: Vec<&'a Raw>,
+        templates: Vec<&'a Raw>,
+        prompts: Vec<&'a Raw>,
+    }
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let document = Document {
+        schema: SCHEMA,
+        identity,
+        at: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        instructions: listed.instructions.as_deref(),
+        tools: listed.tools.iter().map(|tool| &tool.raw).collect(),
+        resources: listed.resources.iter().map(|resource| &resource.raw).collect(),
+        templates: listed.templates.iter().map(|template| &template.raw).collect(),
+        prompts: listed.prompts.iter().map(|prompt| &prompt.raw).collect(),
+    };
+    let text = Raw::of(&document).map_err(KeptError::Unwritable)?;
+    if text.as_bytes().len() > LARGEST { Err(KeptError::TooLarge(text.as_bytes().len())) } else { Ok(text) }
+}
+
+/// Reads the document of a server with this identity. What it gives shares the document's memory.
+///
+/// Whatever is wrong with the document makes all of it useless: the server will be asked again.
+pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, KeptError> {
+    #[derive(Deserialize)]
+    struct Document<'a> {
+        #[serde(borrow)]
+        identity: std::borrow::Cow<'a, str>,
+        at: u64,
+        instructions: Option<String>,
+        #[serde(borrow)]
+        tools: Vec<&'a RawValue>,
+        #[serde(borrow)]
+        resources: Vec<&'a RawValue>,
+        #[serde(borrow)]
+        templates: Vec<&'a RawValue>,
+        #[serde(borrow)]
+        prompts: Vec<&'a RawValue>,
+    }
+    let raw = checked(document.into())?;
+    let document: Document<'_> = raw.decode(&BOUNDS).map_err(damaged)?;
+    if document.identity != identity {
+        return Err(KeptError::OtherIdentity);
+    }
+    Ok(Listed {
+        tools: viewed(&raw, &document.tools)?,
+        resources: viewed(&raw, &document.resources)?,
+        templates: viewed(&raw, &document.templates)?,
+        prompts: viewed(&raw, &document.prompts)?,
+        instructions: document.instructions,
+        freshness: Freshness::Kept { at: time(document.at) },
+        ..Listed::default()
+    })
+}
+
+fn checked(document: Bytes) -> Result<Raw, KeptError> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: u64,
+    }
+    if document.len() > LARGEST {
+        return Err(KeptError::TooLarge(document.len()));
+    }
+    // Somebody may have spread it over many lines.
+    let raw = Raw::parse(document).map_err(damaged)?;
+    match raw.decode(&BOUNDS).map_err(damaged)? {
+        Head { schema: SCHEMA } => Ok(raw),
+        Head { schema } => Err(KeptError::OtherSchema(schema)),
+    }
+}
+
+fn viewed<T: View>(raw: &Raw, items: &[&RawValue]) -> Result<Vec<T>, KeptError> {
+    let view = |item: &&RawValue| T::view(raw.part(item), &Bounds::default()).map_err(damaged);
+    items.iter().map(view).collect()
+}
+
+fn damaged(error: impl std::error::Error + Send + Sync + 'static) -> KeptError {
+    KeptError::Damaged(error.into())
+}
+
+/// A time the clock does not know is as old as can be.
+fn time(milliseconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds)).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wharf_wire::{PromptDefinition, Resource, ResourceTemplate};
+
+    use super::*;
+    use crate::catalog::fixture::{listed, tool};
+
+    const AT: Duration = Duration::from_millis(1_700_000_000_123);
+
+    fn sample() -> Listed {
+        let raw = |text: &str| Raw::parse(text.to_owned()).unwrap();
+        let bounds = &Bounds::default();
+        Listed {
+            tools: vec![
+                tool(r#"{ "z":12345678901234567890123, "name":"b","inputSchema":{ "x" : 1.0 } }"#),
+                tool(r#"{"name":"a"}"#),
+            ],
+            resources: vec![Resource::view(raw(r#"{"uri":"file:///x","own":[ ]}"#), bounds).unwrap()],
+            templates: vec![ResourceTemplate::view(raw(r#"{"uriTemplate":"file:///{x}"}"#), bounds).unwrap()],
+            prompts: vec![PromptDefinition::view(raw(r#"{"name":"p"}"#), bounds).unwrap()],
+            instructions: Some("Be \"kind\".".to_owned()),
+            ..Listed::default()
+        }
+    }
+
+    fn document() -> Raw {
+        keep(&sample(), "me", SystemTime::UNIX_EPOCH + AT).unwrap()
+    }
+
+    fn recalled(document: impl Into<Bytes>) -> Result<Listed, String> {
+        recall(document, "me").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_was_listed_comes_back_byte_for_byte() {
+        let found = recalled(document().as_bytes().to_vec()).unwrap();
+        let raws = |listed: &Listed| {
+            let tools = listed.tools.iter().map(|tool| tool.raw.clone());
+            let resources = listed.resources.iter().map(|resource| resource.raw.clone());
+            let templates = listed.templates.iter().map(|template| template.raw.clone());
+            let all =
+                tools.chain(resources).chain(templates).chain(listed.prompts.iter().map(|prompt| prompt.raw.clone()));
+            all.map(|raw| raw.get().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(raws(&found), raws(&sample()));
+        assert_eq!(found.instructions, sample().instructions);
+        assert_eq!(found.freshness, Freshness::Kept { at: SystemTime::UNIX_EPOCH + AT });
+        let spread = document().get().replacen(",", ",\n", 40);
+        assert!(recalled(spread).unwrap().tools.iter().all(|tool| !tool.raw.get().contains('\n')));
+        assert!(document().get().starts_with(r#"{"schema":1,"identity":"me","at":1700000000123,"#));
+    }
+
+    #[test]
+    fn what_is_not_the_right_document_is_an_error() {
+        let text = document().get().to_owned();
+        for (document, expected) in [
+            (String::new(), "the kept catalog is damaged"),
+            ("[]".to_owned(), "the kept catalog is damaged"),
+            (text[..text.len() - 1].to_owned(), "the kept catalog is damaged"),
+            (text.replace(r#""name":"p""#, r#""name":7"#), "the kept catalog is damaged"),
+            (text.replace(r#""schema":1"#, r#""schema":2"#), "the kept catalog has schema 2, not 1"),
+            (text.replace(r#""identity":"me""#, r#""identity":"you""#), "the kept catalog is of another server"),
+            (" ".repeat(LARGEST + 1), "the kept catalog has 8388609 bytes, more than 8388608"),
+        ] {
+            let shown = &document[..document.len().min(100)];
+            assert_eq!(recalled(document.clone()).err().as_deref(), Some(expected), "{shown}");
+        }
+        let mut large = listed(&["a"]);
+        large.instructions = Some("x".repeat(LARGEST));
+        assert!(matches!(keep(&large, "me", SystemTime::UNIX_EPOCH), Err(KeptError::TooLarge(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn no_damage_makes_it_panic(at in 0..400usize, byte in any::<u8>(), cut in 0..400usize) {
+            let mut text = document().as_bytes().to_vec();
+            let last = text.len() - 1;
+            text[at.min(last)] = byte;
+            text.truncate(text.len() - cut.min(last) / 8);
+            let _ = recalled(text);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What a tool is called: by people, and by a model.
+//!
+//! Both names are a pure function of the style, the server's name and the tool's own: neither the order in which
+//! servers connect nor who else is configured can change them. Nothing ever takes a name apart again; the catalog's
+//! table says what a name means.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use wharf_spec::{ToolId, Untrusted};
+
+/// The most characters a model's provider takes in a name.
+const LONGEST_ALIAS: usize = 64;
+/// What of them the server's name may use up in a name with a hash.
+const SERVER_ROOM: usize = 24;
+/// Hexadecimal digits of a hash.
+const HASH_DIGITS: usize = 8;
+/// The most characters of a tool's own name in a name people see.
+const LONGEST_SHOWN: usize = 128;
+
+/// How the names of tools are made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum NameStyle {
+    /// `mcp__<server>__<tool>`
+    #[default]
+    Double,
+    /// `mcp_<server>_<slug>_<hash8>`
+    Hashed,
+    /// `<tool>@<server>`
+    At,
+    /// `<server>::<tool>`
+    Colons,
+    /// `mcp_<server>_<tool>`
+    Single,
+}
+
+/// The names of one tool. Of two tools neither is ever the same, unless a hash collides.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Names {
+    /// What people see and type: the style's name, or the alias where that would be ambiguous or illegible.
+    pub shown: Arc<str>,
+    /// What a model says: `^[a-zA-Z0-9_-]{1,64}$`.
+    pub alias: Arc<str>,
+}
+
+/// Names a tool.
+///
+/// The alias is the style's own name where a provider takes it and nothing else can be meant by it; otherwise a slug
+/// and a hash over both parts. A name without a hash never ends like one that has it.
+pub fn name(style: NameStyle, id: &ToolId) -> Names {
+    match plain(style, id) {
+        Some(plain) if is_safe(&plain) => {
+            let plain: Arc<str> = plain.into();
+            Names { shown: plain.clone(), alias: plain }
+        }
+        Some(plain) => Names { shown: plain.into(), alias: hashed(style, id).into() },
+        None => {
+            let hashed: Arc<str> = hashed(style, id).into();
+            Names { shown: hashed.clone(), alias: hashed }
+        }
+    }
+}
+
+/// The style's own name, where it can be read and tells the two parts apart.
+fn plain(style: NameStyle, id: &ToolId) -> Option<String> {
+    let (server, tool) = (id.server.as_str(), &*id.tool);
+    if !is_legible(tool) {
+        return None;
+    }
+    match style {
+        NameStyle::Double if blurs_at_end(server) || blurs_at_start(tool) => None,
+        // The server ends at the first `_`.
+        NameStyle::Single if server.contains('_') || blurs_at_start(tool) => None,
+        NameStyle::Hashed => None,
+        NameStyle::Double => Some(format!("mcp__{server}__{tool}")).filter(|name| !ends_like_hash(name)),
+        NameStyle::Single => Some(format!("mcp_{server}_{tool}")).filter(|name| !ends_like_hash(name)),
+        // No server's name has an `@` or a colon in it.
+        NameStyle::At => Some(format!("{tool}@{server}")),
+        NameStyle::Colons => Some(format!("{server}::{tool}")),
+    }
+}
+
+/// A name that a hash over both parts makes unmistakable.
+fn hashed(style: NameStyle, id: &ToolId) -> String {
+    let (start, between) = if style == NameStyle::Double { ("mcp__", "__") } else { ("mcp_", "_") };
+    let room = LONGEST_ALIAS - start.len() - between.len() - 1 - HASH_DIGITS;
+    let server = slug(id.server.as_str(), SERVER_ROOM, "server");
+    let tool = slug(&id.tool, room - server.len(), "tool");
+    let mut name = format!("{start}{server}{between}{tool}_");
+    for byte in &digest(id)[..HASH_DIGITS / 2] {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+fn digest(id: &ToolId) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in [id.server.as_str(), &id.tool] {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+/// What can be kept of a text in letters every provider takes.
+fn slug(text: &str, room: usize, otherwise: &str) -> String {
+    let mut slug = String::new();
+    for character in text.chars() {
+        let fits = character.is_ascii_alphanumeric() || character == '-';
+        match if fits { character } else { '_' } {
+            '_' if slug.is_empty() || slug.ends_with('_') => {}
+            letter => slug.push(letter),
+        }
+        if slug.len() == room {
+            break;
+        }
+    }
+    slug.truncate(slug.trim_end_matches('_').len());
+    if slug.is_empty() { otherwise.to_owned() } else { slug }
+}
+
+/// Whether a person can read and type it: nothing hidden, no spaces, not endless.
+fn is_legible(tool: &str) -> bool {
+    let short = tool.len() <= LONGEST_SHOWN || tool.chars().count() <= LONGEST_SHOWN;
+    let plain = tool.bytes().all(|byte| byte.is_ascii_graphic());
+    short && (plain || !tool.contains(char::is_whitespace) && Untrusted::new(tool).to_string() == tool)
+}
+
+/// Whether a model's provider takes it.
+fn is_safe(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (1..=LONGEST_ALIAS).contains(&name.len()) && name.bytes().all(fits)
+}
+
+fn blurs_at_end(server: &str) -> bool {
+    server.contains("__") || server.ends_with('_')
+}
+
+fn blurs_at_start(tool: &str) -> bool {
+    tool.contains("__") || tool.starts_with('_')
+}
+
+fn ends_like_hash(name: &str) -> bool {
+    let Some((_, end)) = name.rsplit_once('_') else { return false };
+    end.len() == HASH_DIGITS && end.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_spec::ServerName;
+
+    use super::*;
+
+    fn names(style: NameStyle, server: &str, tool: &str) -> (String, String) {
+        let id = ToolId::new(&ServerName::new(server).unwrap(), tool);
+        let Names { shown, alias } = name(style, &id);
+        assert!(is_safe(&alias), "{alias}");
+        (shown.to_string(), alias.to_string())
+    }
+
+    #[test]
+    fn each_style_has_its_name_where_that_is_clear() {
+        use NameStyle::{At, Colons, Double, Hashed, Single};
+        for (style, server, tool, shown, alias) in [
+            (Double, "git", "status", "mcp__git__status", "mcp__git__status"),
+            (Double, "git", "log-all_x", "mcp__git__log-all_x", "mcp__git__log-all_x"),
+            (Double, "_git", "a_", "mcp___git__a_", "mcp___git__a_"),
+            (Double, "git", "a.b", "mcp__git__a.b", "mcp__git__a_b_9b58997d"),
+            (Double, "git", "größe", "mcp__git__größe", "mcp__git__gr_e_3bf4919b"),
+            (Single, "git", "log_all", "mcp_git_log_all", "mcp_git_log_all"),
+            (At, "git", "status", "status@git", "mcp_git_status_a29aa33e"),
+            (Colons, "git", "status", "git::status", "mcp_git_status_a29aa33e"),
+            (Hashed, "git", "status", "mcp_git_status_a29aa33e", "mcp_git_status_a29aa33e"),
+        ] {
+            assert_eq!(names(style, server, tool), (shown.to_owned(), alias.to_owned()), "{style:?} {server} {tool}");
+        }
+    }
+
+    #[test]
+    fn what_could_mean_two_things_gets_a_hash() {
+        use NameStyle::{Double, Single};
+        for (style, server, tool) in [
+            (Double, "a__b", "c"),
+            (Double, "a", "b__c"),
+            (Double, "a_", "b"),
+            (Double, "a", "_b"),
+            (Double, "a", "b_deadbeef"),
+            (Double, "a", "deadbeef"),
+            (Single, "a_b", "c"),
+            (Single, "a", "_c"),
+            (Single, "a", "deadbeef"),
+            (Double, "a", "b c"),
+            (Double, "a", "b\u{200b}"),
+            (Double, "a", "b\n"),
+        ] {
+            let (shown, alias) = names(style, server, tool);
+            assert!(ends_like_hash(&alias) && shown == alias, "{style:?} {server} {tool}: {alias}");
+        }
+    }
+
+    #[test]
+    fn long_names_keep_both_parts_recognisable() {
+        let (shown, alias) = names(NameStyle::Double, &"s".repeat(64), &"t".repeat(100));
+        assert_eq!(shown, format!("mcp__{}__{}", "s".repeat(64), "t".repeat(100)));
+        assert!(alias.starts_with(&format!("mcp__{}__{}_", "s".repeat(24), "t".repeat(24))), "{alias}");
+        assert_eq!(alias.len(), LONGEST_ALIAS);
+        let (shown, alias) = names(NameStyle::Double, "s", &"t".repeat(129));
+        assert_eq!(shown, alias);
+        let (_, alias) = names(NameStyle::Hashed, "___", "日本語");
+        assert!(alias.starts_with("mcp_server_tool_"), "{alias}");
+    }
+}

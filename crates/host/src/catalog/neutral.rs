@@ -1,0 +1,164 @@
+//! Text of a server on its way to a model: nothing in it acts, nothing in it is hidden, and it has an end.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use wharf_spec::acts;
+
+/// The most bytes of a description, or of any text in a schema.
+pub const DESCRIPTION: usize = 4096;
+/// The most bytes of a title.
+pub const TITLE: usize = 200;
+/// The most bytes of what a server would like every conversation to begin with.
+pub const INSTRUCTIONS: usize = 8192;
+
+/// The longest run of hidden characters that is spelt out. A longer one could be a text by itself, and is only counted.
+const SPELT: usize = 4;
+
+/// A text that is fit for a model, and what had to be done for that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neutral<'a> {
+    /// The text, borrowed where nothing had to be done.
+    pub text: Cow<'a, str>,
+    /// Something in it was hidden or acted, and is now visible.
+    pub revealed: bool,
+    /// It was too long.
+    pub cut: bool,
+}
+
+/// Makes a text visible and bounds it, in bytes.
+///
+/// Line breaks, tabs and the joiners inside emoji stay. Whatever else does not show is spelt out as `\u{202e}`; where
+/// many such characters follow each other, as letters in disguise do, only their number is told.
+pub fn neutral(text: &str, limit: usize) -> Neutral<'_> {
+    let kept = &text[..text.floor_char_boundary(limit)];
+    let mut shown = visible(kept);
+    let revealed = matches!(shown, Cow::Owned(_));
+    let cut = kept.len() < text.len() || shown.len() > limit;
+    if cut {
+        let shown = shown.to_mut();
+        shown.truncate(shown.floor_char_boundary(limit.saturating_sub('…'.len_utf8())));
+        shown.push('…');
+    }
+    Neutral { text: shown, revealed, cut }
+}
+
+fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(acts) || runs(text).all(|run| !run.hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 64);
+    for run in runs(text) {
+        match run.text.chars().count() {
+            _ if !run.hidden => shown.push_str(run.text),
+            few if few <= SPELT => run.text.chars().for_each(|character| {
+                let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
+            }),
+            many => {
+                let _ = write!(shown, "[{many} hidden characters]");
+            }
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Characters that follow each other and all show, or all do not.
+struct Run<'a> {
+    text: &'a str,
+    hidden: bool,
+}
+
+fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at;
+        let hidden = hides(text, start)?;
+        while hides(text, at) == Some(hidden) {
+            at += text[at..].chars().next().map_or(1, char::len_utf8);
+        }
+        Some(Run { text: &text[start..at], hidden })
+    })
+}
+
+/// Whether the character here is hidden where it stands; nothing at the end.
+fn hides(text: &str, at: usize) -> Option<bool> {
+    let mut following = text[at..].chars();
+    let character = following.next()?;
+    let before = || text[..at].chars().next_back();
+    Some(match character {
+        '\n' | '\t' => false,
+        '\r' => following.next() != Some('\n'),
+        '\u{200d}' => {
+            !(before().is_some_and(|it| is_emoji(it) || it == '\u{fe0f}') && following.next().is_some_and(is_emoji))
+        }
+        '\u{fe0f}' => !before().is_some_and(|it| is_emoji(it) || matches!(it, '0'..='9' | '#' | '*')),
+        other => acts(other),
+    })
+}
+
+/// Roughly the characters that emoji are made of; none of them is hidden.
+fn is_emoji(character: char) -> bool {
+    matches!(character,
+        '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2100}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}'
+        | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_spec::Untrusted;
+
+    use super::*;
+
+    #[test]
+    fn what_hides_is_shown_and_the_rest_left_alone() {
+        for (text, expected) in [
+            ("", ""),
+            ("plain — ünï\n\tcode", "plain — ünï\n\tcode"),
+            ("two\r\nlines", "two\r\nlines"),
+            ("a\rb", "a\\u{d}b"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+            ("\u{1b}[2Jx", "\\u{1b}[2Jx"),
+            ("soft\u{ad}hyphen", "soft\\u{ad}hyphen"),
+            ("\u{e0041}\u{e0042}", "\\u{e0041}\\u{e0042}"),
+            ("x\u{e0069}\u{e0067}\u{e006e}\u{e006f}\u{e0072}\u{e0065}y", "x[6 hidden characters]y"),
+            ("a\u{fe00}\u{fe01}\u{fe02}\u{fe03}\u{fe04}", "a[5 hidden characters]"),
+            (
+                "👩\u{200d}💻 ❤\u{fe0f}\u{200d}🔥 1\u{fe0f}\u{20e3}",
+                "👩\u{200d}💻 ❤\u{fe0f}\u{200d}🔥 1\u{fe0f}\u{20e3}",
+            ),
+            ("👍🏽\u{200d}", "👍🏽\\u{200d}"),
+            ("a\u{200d}b", "a\\u{200d}b"),
+            ("❤\u{fe0f}\u{fe0f}", "❤\u{fe0f}\\u{fe0f}"),
+        ] {
+            let found = neutral(text, 1000);
+            assert_eq!(found.text, expected);
+            assert_eq!((found.revealed, found.cut), (text != expected, false), "{text:?}");
+            assert_eq!(matches!(found.text, Cow::Borrowed(_)), text == expected);
+        }
+    }
+
+    #[test]
+    fn every_text_has_an_end() {
+        for (text, limit, expected) in [
+            ("abcdef", 6, "abcdef"),
+            ("abcdefg", 6, "abc…"),
+            ("üüüü", 7, "üü…"),
+            ("a\u{202e}b", 5, "a\\…"),
+            ("a\u{202e}b\u{202e}", 12, "a\\u{202e}…"),
+        ] {
+            let found = neutral(text, limit);
+            assert_eq!((&*found.text, found.cut), (expected, expected.ends_with('…')));
+            assert!(found.text.len() <= limit, "{text:?}");
+        }
+        assert_eq!(neutral(&"x".repeat(100_000), DESCRIPTION).text.len(), DESCRIPTION);
+    }
+
+    #[test]
+    fn whatever_a_terminal_must_not_see_a_model_does_not_see_either() {
+        for character in (0..=0x10_ffff).filter_map(char::from_u32) {
+            let escaped = Untrusted::new(character.to_string()).to_string() != character.to_string();
+            let hidden = neutral(&character.to_string(), 100).revealed;
+            assert!(hidden || !escaped || matches!(character, '\n' | '\t'), "{:x}", u32::from(character));
+        }
+    }
+}

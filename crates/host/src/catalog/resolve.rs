@@ -1,0 +1,172 @@
+//! What a person means by a name.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use wharf_spec::{ToolId, Untrusted};
+use wharf_tools::{Found, nearest};
+
+use super::snapshot::Catalog;
+use super::tool::CatalogTool;
+
+/// What people put between a server and its tool.
+const SEPARATORS: [&str; 5] = ["::", "__", ".", "/", ":"];
+
+/// Why a name stands for no tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unresolved {
+    /// There is no such tool.
+    Unknown {
+        /// The name, as it was given.
+        name: String,
+        /// What may have been meant.
+        nearest: Option<Arc<str>>,
+    },
+    /// It could be any of these.
+    Ambiguous {
+        /// The name, as it was given.
+        name: String,
+        /// What it could mean.
+        candidates: Vec<ToolId>,
+    },
+}
+
+impl Catalog {
+    /// Finds the tool a person means: by its alias, by the name that is shown, or by server and tool with `.`, `/`,
+    /// `:`, `::` or `__` between them, `mcp__` or `mcp_` before them, or as `tool@server`.
+    ///
+    /// An alias goes first, then what is shown. Otherwise a name is not cut where a separator happens to stand: every
+    /// server is tried, and where two readings are tools the name means neither.
+    pub fn resolve(&self, name: &str) -> Result<&Arc<CatalogTool>, Unresolved> {
+        let readings = match self.names.find(name) {
+            Found::One(tool) => return Ok(tool),
+            Found::Several(held) => held.into_iter().map(|held| &held.value).collect(),
+            Found::Nothing => self.readings(name),
+        };
+        let shown = readings.iter().find(|tool| *tool.description.shown == *name);
+        match (shown, &readings[..]) {
+            (Some(tool), _) | (None, [tool]) => Ok(tool),
+            (None, []) => Err(Unresolved::Unknown { name: name.to_owned(), nearest: self.nearest(name) }),
+            _ => {
+                let candidates = readings.iter().map(|tool| tool.id.clone()).collect();
+                Err(Unresolved::Ambiguous { name: name.to_owned(), candidates })
+            }
+        }
+    }
+
+    fn readings(&self, name: &str) -> Vec<&Arc<CatalogTool>> {
+        let mut readings: Vec<&Arc<CatalogTool>> = Vec::new();
+        for section in self.sections() {
+            for tool in tools_of(section.server.as_str(), name).filter_map(|tool| section.tool(tool)) {
+                if !readings.iter().any(|known| Arc::ptr_eq(known, tool)) {
+                    readings.push(tool);
+                }
+            }
+        }
+        readings
+    }
+
+    /// The name of the tool that is most like what was said, with whichever separator.
+    fn nearest(&self, said: &str) -> Option<Arc<str>> {
+        let as_shown = |tool: &Arc<CatalogTool>| tool.description.shown.to_string();
+        let joined = |tool: &Arc<CatalogTool>| format!("{}/{}", tool.id.server, tool.id.tool);
+        self.most_like(said, as_shown).or_else(|| {
+            let plain = said.strip_prefix("mcp__").unwrap_or(said);
+            let separator = SEPARATORS.into_iter().find(|separator| plain.contains(separator))?;
+            self.most_like(&plain.replacen(separator, "/", 1), joined)
+        })
+    }
+
+    fn most_like(&self, said: &str, spelling: impl Fn(&Arc<CatalogTool>) -> String) -> Option<Arc<str>> {
+        let spelt: HashMap<String, &Arc<str>> =
+            self.tools().map(|tool| (spelling(tool), &tool.description.shown)).collect();
+        nearest(said, spelt.keys().map(String::as_str)).map(|name| spelt[name].clone())
+    }
+}
+
+/// What a name would call tools of this server.
+fn tools_of<'n>(server: &str, name: &'n str) -> impl Iterator<Item = &'n str> {
+    let after = |start: &str, between: &str| name.strip_prefix(start)?.strip_prefix(server)?.strip_prefix(between);
+    let [one, two, three, four, five] = SEPARATORS.map(|separator| after("", separator));
+    let before = name.strip_suffix(server).and_then(|rest| rest.strip_suffix('@'));
+    [one, two, three, four, five, after("mcp__", "__"), after("mcp_", "_"), before].into_iter().flatten()
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |name: &str| Untrusted::new(name.to_owned()).shortened(100).to_string();
+        match self {
+            Self::Unknown { name, nearest: None } => write!(f, "no tool `{}`", shown(name)),
+            Self::Unknown { name, nearest: Some(nearest) } => {
+                write!(f, "no tool `{}`; did you mean `{}`?", shown(name), shown(nearest))
+            }
+            Self::Ambiguous { name, candidates } => {
+                let all: Vec<String> = candidates.iter().map(ToolId::to_string).collect();
+                write!(f, "`{}` could be any of: {}", shown(name), all.join(", "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unresolved {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::fixture::section;
+
+    fn catalog(servers: &[(&str, &[&str])]) -> Catalog {
+        servers.iter().fold(Catalog::default(), |catalog, (server, tools)| catalog.with(section(server, tools)))
+    }
+
+    fn check(catalog: &Catalog, name: &str, expected: &str) {
+        let found = catalog.resolve(name).map(|tool| tool.id.to_string()).unwrap_or_else(|error| error.to_string());
+        assert_eq!(found, expected, "{name}");
+    }
+
+    #[test]
+    fn every_way_people_spell_a_tool_finds_it() {
+        let catalog = catalog(&[("git", &["status", "log-all", "a.b", "größe"]), ("git2", &["status"])]);
+        for name in ["status", "log-all", "a.b", "größe"] {
+            let id = format!("git / {name}");
+            for separator in [".", "/", ":", "::", "__"] {
+                check(&catalog, &format!("git{separator}{name}"), &id);
+            }
+            check(&catalog, &format!("mcp__git__{name}"), &id);
+            check(&catalog, &format!("mcp_git_{name}"), &id);
+            check(&catalog, &format!("{name}@git"), &id);
+            let tool = catalog.resolve(&format!("git/{name}")).unwrap();
+            check(&catalog, tool.alias(), &id);
+            check(&catalog, &tool.description.shown, &id);
+        }
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_means_neither() {
+        for servers in [[("a", &["b__c"][..]), ("a__b", &["c"])], [("a__b", &["c"]), ("a", &["b__c"])]] {
+            let catalog = catalog(&servers);
+            check(&catalog, "mcp__a__b__c", "`mcp__a__b__c` could be any of: a / b__c, a__b / c");
+            check(&catalog, "a__b__c", "`a__b__c` could be any of: a / b__c, a__b / c");
+            check(&catalog, "a/b__c", "a / b__c");
+            check(&catalog, "a__b/c", "a__b / c");
+        }
+        check(&catalog(&[("a", &["b", ":b"])]), "a::b", "`a::b` could be any of: a / b, a / :b");
+    }
+
+    #[test]
+    fn a_slip_is_answered_with_what_may_be_meant() {
+        let catalog = catalog(&[("git", &["status", "log"]), ("files", &["read_file"])]);
+        for (name, expected) in [
+            ("mcp__git__statsu", "no tool `mcp__git__statsu`; did you mean `mcp__git__status`?"),
+            ("git.statsu", "no tool `git.statsu`; did you mean `mcp__git__status`?"),
+            ("flies:read_file", "no tool `flies:read_file`; did you mean `mcp__files__read_file`?"),
+            ("read_file", "no tool `read_file`; did you mean `mcp__files__read_file`?"),
+            ("quite/different", "no tool `quite/different`"),
+            ("\u{1b}[2J", "no tool `\\u{1b}[2J`"),
+            ("", "no tool ``"),
+        ] {
+            check(&catalog, name, expected);
+        }
+    }
+}

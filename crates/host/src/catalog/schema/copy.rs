@@ -1,0 +1,207 @@
+//! The copying itself: references replaced by what they lead to, and every string made neutral.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::mem::discriminant;
+
+use wharf_spec::Untrusted;
+
+use crate::catalog::tree::{Members, Tree};
+use crate::catalog::{DESCRIPTION, Mark, neutral};
+
+use super::keyword::{Role, role};
+use super::measure::Measures;
+
+/// The largest schema that is put in the place of a reference to it, in bytes.
+const LARGEST_TARGET: usize = 8 * 1024;
+/// What all of them together may add to the copy.
+const ROOM: usize = 64 * 1024;
+/// How much of a name or reference is told.
+const TOLD: usize = 100;
+
+/// Copies the whole of a schema. Definitions are in the copy only where something still refers to one.
+pub(super) fn copy<'a>(root: &Tree<'a>, measures: &Measures<'_, 'a>) -> (Members<'a>, Vec<Mark>) {
+    let mut copier = Copier { measures, room: ROOM, refers: false, marks: Vec::new() };
+    let Tree::Object(members) = root else { return (Vec::new(), Vec::new()) };
+    let mut copied = copier.members(members, Part::Top);
+    if copier.refers {
+        copier.room = 0;
+        copied.extend(copier.members(members, Part::Definitions));
+    }
+    (copied, copier.marks)
+}
+
+/// What of an object is copied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// All but definitions; a reference is replaced whatever it leads to, because no provider takes one there.
+    Top,
+    /// Only definitions.
+    Definitions,
+    /// All of it.
+    Inner,
+}
+
+struct Copier<'m, 't, 'a> {
+    measures: &'m Measures<'t, 'a>,
+    room: usize,
+    /// Whether a reference stayed in the copy.
+    refers: bool,
+    marks: Vec<Mark>,
+}
+
+impl<'a> Copier<'_, '_, 'a> {
+    fn members(&mut self, members: &Members<'a>, part: Part) -> Members<'a> {
+        let mut copied = Vec::with_capacity(members.len());
+        let mut referred = Vec::new();
+        for (key, value) in members {
+            match role(key) {
+                role if part != Part::Inner && (role == Role::Definitions) != (part == Part::Definitions) => {}
+                Role::Bookkeeping => {}
+                role if !makes_sense(role, key, value) => self.mark(Mark::KeywordDropped(key.clone().into_owned())),
+                Role::Dynamic => self.dropped(value),
+                Role::Reference => referred = self.reference(value, part),
+                Role::Schemas => copied.push((key.clone(), self.schemas(value))),
+                Role::Named | Role::Definitions => copied.push((key.clone(), self.named(value))),
+                Role::Required => copied.push((key.clone(), self.required(value, members))),
+                Role::Data => copied.push((self.name(key), self.data(value))),
+            }
+        }
+        beside(referred, copied)
+    }
+
+    fn schemas(&mut self, value: &Tree<'a>) -> Tree<'a> {
+        match value {
+            Tree::List(items) => {
+                Tree::List(items.iter().filter(|item| is_schema(item)).map(|item| self.schema(item)).collect())
+            }
+            one => self.schema(one),
+        }
+    }
+
+    fn schema(&mut self, value: &Tree<'a>) -> Tree<'a> {
+        match value {
+            Tree::Object(members) => Tree::Object(self.members(members, Part::Inner)),
+            other => self.data(other),
+        }
+    }
+
+    fn named(&mut self, value: &Tree<'a>) -> Tree<'a> {
+        let Tree::Object(members) = value else { return self.data(value) };
+        // In `dependencies` there may be lists of names.
+        let sensible = members.iter().filter(|(_, value)| is_schema(value) || matches!(value, Tree::List(_)));
+        Tree::Object(sensible.map(|(key, value)| (self.name(key), self.schema(value))).collect())
+    }
+
+    /// What stands in the place of a reference.
+    fn reference(&mut self, value: &Tree<'a>, part: Part) -> Members<'a> {
+        let reference = value.text().unwrap_or_default();
+        let itself = part == Part::Top && reference == "#";
+        let Some((target, measure)) = self.measures.target(reference).filter(|_| !itself) else {
+            self.dropped(value);
+            return Vec::new();
+        };
+        // `true` allows everything, as nothing does, and `false` is of no use to a model.
+        let Tree::Object(members) = target else { return Vec::new() };
+        match measure.map(|measure| measure.bytes) {
+            Some(bytes) if bytes <= LARGEST_TARGET.min(self.room) => self.room -= bytes,
+            _ if part == Part::Top => {}
+            _ => {
+                self.refers = true;
+                return vec![(Cow::Borrowed("$ref"), value.clone())];
+            }
+        }
+        self.members(members, Part::Inner)
+    }
+
+    fn dropped(&mut self, reference: &Tree<'a>) {
+        let reference = Untrusted::new(reference.text().unwrap_or_default()).shortened(TOLD).to_string();
+        self.mark(Mark::ReferenceDropped(reference));
+    }
+
+    /// Names of arguments stay as they are, or nobody could give the argument.
+    fn required(&mut self, value: &Tree<'a>, members: &Members<'a>) -> Tree<'a> {
+        let Tree::List(names) = value else { return self.data(value) };
+        let arguments: HashSet<&str> = match members.iter().find(|(key, _)| key == "properties") {
+            Some((_, Tree::Object(properties))) => properties.iter().map(|(name, _)| &**name).collect(),
+            _ => HashSet::new(),
+        };
+        let copied = names.iter().map(|name| match name {
+            Tree::Text(text) if arguments.contains(&**text) => name.clone(),
+            other => self.data(other),
+        });
+        Tree::List(copied.collect())
+    }
+
+    fn data(&mut self, value: &Tree<'a>) -> Tree<'a> {
+        match value {
+            Tree::Scalar(text) => Tree::Scalar(text),
+            Tree::Text(text) => Tree::Text(self.text(text)),
+            Tree::List(items) => Tree::List(items.iter().map(|item| self.data(item)).collect()),
+            Tree::Object(members) => Tree::Object(members.iter().filter_map(|member| self.datum(member)).collect()),
+        }
+    }
+
+    /// Somebody careless might follow what only looks like a reference.
+    fn datum(&mut self, (key, value): &(Cow<'a, str>, Tree<'a>)) -> Option<(Cow<'a, str>, Tree<'a>)> {
+        if key == "$ref" && value.text().is_some_and(|reference| !reference.starts_with('#')) {
+            self.dropped(value);
+            return None;
+        }
+        Some((self.name(key), self.data(value)))
+    }
+
+    fn name(&mut self, name: &Cow<'a, str>) -> Cow<'a, str> {
+        if neutral(name, DESCRIPTION).revealed {
+            self.mark(Mark::OddArgument(Untrusted::new(&**name).shortened(TOLD).to_string()));
+        }
+        name.clone()
+    }
+
+    fn text(&mut self, text: &Cow<'a, str>) -> Cow<'a, str> {
+        let found = neutral(text, DESCRIPTION);
+        if !found.revealed && !found.cut {
+            return text.clone();
+        }
+        if found.revealed {
+            self.mark(Mark::Neutralised);
+        }
+        if found.cut {
+            self.mark(Mark::Shortened);
+        }
+        Cow::Owned(found.text.into_owned())
+    }
+
+    /// Tells the first of each kind: there may be thousands.
+    fn mark(&mut self, mark: Mark) {
+        if !self.marks.iter().any(|told| discriminant(told) == discriminant(&mark)) {
+            self.marks.push(mark);
+        }
+    }
+}
+
+/// Whether a keyword holds what it is for. A provider that meets another would refuse everything it is sent.
+fn makes_sense(role: Role, keyword: &str, value: &Tree<'_>) -> bool {
+    match role {
+        Role::Schemas => is_schema(value) || matches!(value, Tree::List(_)),
+        Role::Named | Role::Definitions => matches!(value, Tree::Object(_)),
+        Role::Required => matches!(value, Tree::List(_)),
+        Role::Data if keyword == "type" => matches!(value, Tree::Text(_) | Tree::List(_)),
+        Role::Data if keyword == "enum" => matches!(value, Tree::List(_)),
+        Role::Data if matches!(keyword, "title" | "description") => matches!(value, Tree::Text(_)),
+        Role::Data | Role::Reference | Role::Dynamic | Role::Bookkeeping => true,
+    }
+}
+
+fn is_schema(value: &Tree<'_>) -> bool {
+    matches!(value, Tree::Object(_) | Tree::Scalar("true" | "false"))
+}
+
+/// What a reference stands for, and what stands beside it, which goes before.
+fn beside<'a>(referred: Members<'a>, beside: Members<'a>) -> Members<'a> {
+    if referred.is_empty() {
+        return beside;
+    }
+    let said: HashSet<Cow<'a, str>> = beside.iter().map(|(key, _)| key.clone()).collect();
+    referred.into_iter().filter(|(key, _)| !said.contains(key)).chain(beside).collect()
+}

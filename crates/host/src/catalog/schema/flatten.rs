@@ -1,0 +1,139 @@
+//! Alternatives and conditions at the top of a schema, which providers refuse, put into one plain object.
+//!
+//! What comes of it allows whatever the original does, and more: the arguments of all alternatives, of which only those
+//! are required that every alternative requires.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use crate::catalog::tree::{Members, Tree};
+
+use super::may_be_object;
+
+/// The most ways to describe one argument; past them anything is allowed.
+const MOST_WAYS: usize = 32;
+
+/// The keywords a provider refuses at the top.
+const REFUSED: [&str; 9] = ["allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else"];
+
+/// Whether there is nothing to be done.
+pub(super) fn is_flat(members: &Members<'_>) -> bool {
+    !members.iter().any(|(key, _)| REFUSED.contains(&&**key))
+}
+
+/// One plain object.
+pub(super) fn flatten(members: Members<'_>) -> Members<'_> {
+    let Plain { mut rest, arguments, required, .. } = Plain::of(members);
+    rest.push((Cow::Borrowed("properties"), Tree::Object(arguments)));
+    if !required.is_empty() {
+        rest.push((Cow::Borrowed("required"), Tree::List(required)));
+    }
+    rest
+}
+
+#[derive(Default)]
+struct Plain<'a> {
+    rest: Members<'a>,
+    arguments: Members<'a>,
+    required: Vec<Tree<'a>>,
+    /// The names of the arguments, and those that are required.
+    known: HashSet<Cow<'a, str>>,
+    needed: HashSet<Cow<'a, str>>,
+}
+
+impl<'a> Plain<'a> {
+    fn of(members: Members<'a>) -> Self {
+        let mut plain = Self::default();
+        let mut every = Vec::new();
+        let mut choices = Vec::new();
+        let mut condition = [None, None];
+        for (key, value) in members {
+            match (&*key, value) {
+                ("properties", Tree::Object(arguments)) => plain.describe(arguments),
+                ("required", Tree::List(names)) => names.into_iter().for_each(|name| plain.require(name)),
+                ("allOf", Tree::List(branches)) => every = branches,
+                ("anyOf" | "oneOf", Tree::List(branches)) => choices.push(branches),
+                ("then", branch) => condition[0] = Some(branch),
+                ("else", branch) => condition[1] = Some(branch),
+                (refused, _) if REFUSED.contains(&refused) => {}
+                (_, value) => plain.rest.push((key, value)),
+            }
+        }
+        if condition.iter().any(Option::is_some) {
+            choices.push(condition.map(|branch| branch.unwrap_or(Tree::Object(Vec::new()))).into());
+        }
+        every.into_iter().for_each(|branch| plain.choose(vec![branch]));
+        choices.into_iter().for_each(|branches| plain.choose(branches));
+        plain
+    }
+
+    /// Takes in what one of several branches will say. One branch alone says it for certain.
+    fn choose(&mut self, branches: Vec<Tree<'a>>) {
+        let objects = branches.into_iter().filter(may_be_object).filter_map(|branch| match branch {
+            Tree::Object(members) => Some(Self::of(members)),
+            _ => None,
+        });
+        let mut branches: Vec<Self> = objects.collect();
+        let Some(first) = branches.first_mut() else { return };
+        let required = std::mem::take(&mut first.required);
+        let by_all = |name: &&Tree<'a>| branches.iter().all(|branch| branch.needs(name));
+        required.iter().filter(by_all).cloned().for_each(|name| self.require(name));
+        let mut ways = Ways::default();
+        for (name, argument) in branches.into_iter().flat_map(|branch| branch.arguments) {
+            if !self.known.contains(&name) {
+                ways.add(name, argument);
+            }
+        }
+        self.describe(ways.merged());
+    }
+
+    fn describe(&mut self, arguments: impl IntoIterator<Item = (Cow<'a, str>, Tree<'a>)>) {
+        for (name, argument) in arguments {
+            self.known.insert(name.clone());
+            self.arguments.push((name, argument));
+        }
+    }
+
+    fn require(&mut self, name: Tree<'a>) {
+        if let Tree::Text(text) = &name
+            && self.needed.insert(text.clone())
+        {
+            self.required.push(name);
+        }
+    }
+
+    fn needs(&self, name: &Tree<'a>) -> bool {
+        matches!(name, Tree::Text(text) if self.needed.contains(text))
+    }
+}
+
+/// How the branches describe each argument, in the order in which they are met.
+#[derive(Default)]
+struct Ways<'a> {
+    places: HashMap<Cow<'a, str>, usize>,
+    list: Vec<(Cow<'a, str>, Vec<Tree<'a>>)>,
+}
+
+impl<'a> Ways<'a> {
+    fn add(&mut self, name: Cow<'a, str>, argument: Tree<'a>) {
+        let place = *self.places.entry(name.clone()).or_insert_with(|| {
+            self.list.push((name, Vec::new()));
+            self.list.len() - 1
+        });
+        let (_, ways) = &mut self.list[place];
+        if ways.len() <= MOST_WAYS && !ways.contains(&argument) {
+            ways.push(argument);
+        }
+    }
+
+    fn merged(self) -> impl Iterator<Item = (Cow<'a, str>, Tree<'a>)> {
+        self.list.into_iter().map(|(name, mut ways)| {
+            let merged = match ways.len() {
+                1 => ways.remove(0),
+                many if many > MOST_WAYS => Tree::Object(Vec::new()),
+                _ => Tree::Object(vec![(Cow::Borrowed("anyOf"), Tree::List(ways))]),
+            };
+            (name, merged)
+        })
+    }
+}

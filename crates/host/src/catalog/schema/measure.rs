@@ -1,0 +1,241 @@
+//! How much a schema is, before anything is made of it.
+//!
+//! A few references can stand for very much: each of thirty definitions that mentions the next one twice makes a
+//! thousand million. So every target is measured once, and what refers to it adds that measure.
+
+use std::collections::HashMap;
+
+use crate::catalog::SchemaFault;
+use crate::catalog::tree::Tree;
+
+use super::keyword::{Role, role};
+
+/// The most schemas in one, counted as they are written.
+const MOST_SCHEMAS: usize = 5_000;
+/// The deepest nesting of schemas, as they are written.
+const DEEPEST: usize = 32;
+/// The longest way through schemas and references before it comes back to itself.
+const LONGEST_WAY: usize = 200;
+/// The most schemas to go through with all references followed.
+const HIGHEST_COST: u64 = 1_000_000;
+/// The most steps of measuring, and the most bytes looked at. Only references to the same in many spellings, or into
+/// the midst of each other, come near.
+const MOST_STEPS: usize = 50_000;
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// What there is with all references followed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Measure {
+    /// Schemas.
+    pub cost: u64,
+    /// Roughly what it takes to write it.
+    pub bytes: usize,
+    /// It leads back to itself, or to something that does.
+    pub cyclic: bool,
+}
+
+/// The measures of everything that references lead to.
+pub(super) struct Measures<'t, 'a> {
+    root: &'t Tree<'a>,
+    /// Nothing yet for those that are being measured.
+    targets: HashMap<&'t str, Option<Measure>>,
+    steps: usize,
+    bytes: usize,
+}
+
+impl<'t, 'a> Measures<'t, 'a> {
+    /// Measures a schema, unless it is too much.
+    pub fn take(root: &'t Tree<'a>) -> Result<Self, SchemaFault> {
+        count(root, 0, &mut 0)?;
+        let mut measures = Self { root, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
+        let whole = measures.schema(root, 0)?;
+        if whole.cost > HIGHEST_COST { Err(SchemaFault::TooCostly) } else { Ok(measures) }
+    }
+
+    /// What a reference leads to within this schema, and how much that is where it has an end.
+    pub fn target(&self, reference: &str) -> Option<(&'t Tree<'a>, Option<Measure>)> {
+        let measure = self.targets.get(reference).copied().flatten().filter(|measure| !measure.cyclic);
+        Some((resolve(self.root, reference)?, measure))
+    }
+
+    fn schema(&mut self, tree: &'t Tree<'a>, way: usize) -> Result<Measure, SchemaFault> {
+        let mut total = Measure { cost: 1, bytes: size(tree), cyclic: false };
+        self.steps += 1;
+        self.bytes += total.bytes;
+        if self.steps > MOST_STEPS || self.bytes > MOST_BYTES {
+            return Err(SchemaFault::TooCostly);
+        }
+        if way > LONGEST_WAY {
+            return Err(SchemaFault::TooDeep);
+        }
+        let Tree::Object(members) = tree else { return Ok(total) };
+        for (key, value) in members {
+            match (role(key), value) {
+                (Role::Reference, Tree::Text(reference)) => total.add(self.reference(reference, way + 1)?),
+                (role, _) => {
+                    for inner in schemas(role, value) {
+                        // Its bytes are among those of the whole already, but not what it refers to.
+                        let Measure { cost, bytes, cyclic } = self.schema(inner, way + 1)?;
+                        total.add(Measure { cost, bytes: bytes - size(inner), cyclic });
+                    }
+                }
+            }
+        }
+        Ok(total)
+    }
+
+    fn reference(&mut self, reference: &'t str, way: usize) -> Result<Measure, SchemaFault> {
+        match self.targets.get(reference) {
+            Some(Some(known)) => return Ok(*known),
+            Some(None) => return Ok(Measure { cost: 1, bytes: 0, cyclic: true }),
+            None => {}
+        }
+        let Some(target) = resolve(self.root, reference) else { return Ok(Measure::default()) };
+        self.targets.insert(reference, None);
+        let measure = self.schema(target, way)?;
+        self.targets.insert(reference, Some(measure));
+        Ok(measure)
+    }
+}
+
+impl Measure {
+    fn add(&mut self, other: Self) {
+        self.cost = self.cost.saturating_add(other.cost);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.cyclic |= other.cyclic;
+    }
+}
+
+/// The schemas right within the value of a keyword, but for definitions.
+fn schemas<'t, 'a>(role: Role, value: &'t Tree<'a>) -> Box<dyn Iterator<Item = &'t Tree<'a>> + 't> {
+    match (role, value) {
+        (Role::Schemas, Tree::List(list)) => Box::new(list.iter()),
+        (Role::Schemas, one) => Box::new(std::iter::once(one)),
+        (Role::Named, Tree::Object(members)) => Box::new(members.iter().map(|(_, value)| value)),
+        _ => Box::new(std::iter::empty()),
+    }
+}
+
+/// Counts the schemas as they are written, definitions included.
+fn count(tree: &Tree<'_>, depth: usize, number: &mut usize) -> Result<(), SchemaFault> {
+    let Tree::Object(members) = tree else { return Ok(()) };
+    *number += 1;
+    if *number > MOST_SCHEMAS {
+        return Err(SchemaFault::TooMany);
+    }
+    if depth > DEEPEST {
+        return Err(SchemaFault::TooDeep);
+    }
+    for (key, value) in members {
+        let role = if role(key) == Role::Definitions { Role::Named } else { role(key) };
+        schemas(role, value).try_for_each(|inner| count(inner, depth + 1, number))?;
+    }
+    Ok(())
+}
+
+/// Roughly the bytes it takes to write a value, definitions not included.
+fn size(tree: &Tree<'_>) -> usize {
+    match tree {
+        Tree::Scalar(text) => text.len(),
+        Tree::Text(text) => text.len() + 2,
+        Tree::List(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
+        Tree::Object(members) => {
+            let written = members.iter().filter(|(key, _)| role(key) != Role::Definitions);
+            written.map(|(key, value)| key.len() + size(value) + 4).sum::<usize>() + 2
+        }
+    }
+}
+
+/// What a reference leads to, if it is to something in the same text: `#`, or `#` and a JSON pointer (RFC 6901).
+fn resolve<'t, 'a>(root: &'t Tree<'a>, reference: &str) -> Option<&'t Tree<'a>> {
+    let pointer = reference.strip_prefix('#')?;
+    if pointer.is_empty() {
+        return Some(root);
+    }
+    pointer.strip_prefix('/')?.split('/').try_fold(root, |tree, step| {
+        let step = unescaped(step)?;
+        match tree {
+            Tree::List(items) => items.get(step.parse::<usize>().ok()?),
+            other => other.member(&step),
+        }
+    })
+}
+
+/// A step of a pointer within a URI: percent-encoded, with `~1` for `/` and `~0` for `~`.
+fn unescaped(step: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(step.len());
+    let mut rest = step.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            other => other,
+        });
+    }
+    Some(String::from_utf8(bytes).ok()?.replace("~1", "/").replace("~0", "~"))
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_json::{Bounds, Raw};
+
+    use super::*;
+
+    fn measured(text: &str) -> Result<u64, SchemaFault> {
+        let raw = Raw::parse(text.to_owned()).unwrap();
+        let tree = Tree::parse(&raw, &Bounds { depth: 256, nodes: usize::MAX }).unwrap();
+        count(&tree, 0, &mut 0)?;
+        let mut measures = Measures { root: &tree, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
+        measures.schema(&tree, 0).map(|whole| whole.cost)
+    }
+
+    /// Each definition refers to the next one twice.
+    fn doubling(levels: usize) -> String {
+        let level = |n: usize| {
+            let next = n + 1;
+            format!(r##""d{n}":{{"allOf":[{{"$ref":"#/$defs/d{next}"}},{{"$ref":"#/$defs/d{next}"}}]}}"##)
+        };
+        let all: Vec<String> = (0..levels).map(level).collect();
+        format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{},"d{levels}":{{}}}}}}"##, all.join(","))
+    }
+
+    #[test]
+    fn references_count_as_often_as_they_are_followed() {
+        for (text, cost) in [
+            ("{}", Ok(1)),
+            (r#"{"properties":{"a":{},"b":{"items":[{},{}]}}}"#, Ok(5)),
+            (r##"{"properties":{"a":{"$ref":"#/$defs/x"},"b":{"$ref":"#/$defs/x"}},"$defs":{"x":{"not":{}}}}"##, Ok(7)),
+            (r##"{"properties":{"a":{"$ref":"#"}}}"##, Ok(3)),
+            (r##"{"properties":{"$ref":{"type":"string"}},"default":{"$ref":"#","items":{}}}"##, Ok(2)),
+            (r#"{"$ref":"https://example.org/x"}"#, Ok(1)),
+            (r##"{"a~b/c":{"not":{}},"not":{"$ref":"#/a~0b~1c"},"if":{"$ref":"#/%61~0b~1c"}}"##, Ok(7)),
+        ] {
+            assert_eq!(measured(text), cost, "{text}");
+        }
+        assert_eq!(measured(&doubling(10)), Ok(4 * 1024 - 2));
+    }
+
+    #[test]
+    fn what_is_too_much_is_found_without_doing_it() {
+        let nested = |levels: usize| format!("{}{{}}{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
+        let chain: Vec<String> = (0..300).map(|n| format!(r##""d{n}":{{"$ref":"#/$defs/d{}"}}"##, n + 1)).collect();
+        let properties = |count: usize| {
+            let each: Vec<String> = (0..count).map(|n| format!(r#""p{n}":{{}}"#)).collect();
+            format!(r#"{{"properties":{{{}}}}}"#, each.join(","))
+        };
+        for (text, expected) in [
+            (nested(32), Ok(33)),
+            (nested(33), Err(SchemaFault::TooDeep)),
+            (properties(4_999), Ok(5_000)),
+            (properties(5_000), Err(SchemaFault::TooMany)),
+            (format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{}}}}}"##, chain.join(",")), Err(SchemaFault::TooDeep)),
+        ] {
+            assert_eq!(measured(&text), expected, "{} bytes", text.len());
+        }
+        for levels in [20, 40, 63, 64, 90] {
+            assert!(measured(&doubling(levels)).unwrap() > HIGHEST_COST);
+        }
+    }
+}

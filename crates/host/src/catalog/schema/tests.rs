@@ -1,0 +1,249 @@
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+fn compiled_text(text: &str) -> (String, Vec<Mark>) {
+    let Compiled { schema, marks } = compile(Some(&Raw::known(text.to_owned())));
+    (schema.get().to_owned(), marks)
+}
+
+const ANY: &str = r#"{"type":"object","additionalProperties":true}"#;
+
+#[test]
+fn what_needs_no_change_is_the_same_bytes() {
+    let text = r#"{ "type": "object", "properties": {"z": {"type":"integer", "maximum": 12345678901234567890123},
+        "a": {"enum": ["x", 1.0, null]}}, "required": ["z"], "additionalProperties": false }"#;
+    let raw = Raw::parse(text.to_owned()).unwrap();
+    let Compiled { schema, marks } = compile(Some(&raw));
+    assert!(marks.is_empty());
+    assert_eq!(schema.as_bytes().as_ptr(), raw.as_bytes().as_ptr());
+}
+
+#[test]
+fn what_is_no_schema_of_an_object_is_replaced() {
+    for (text, fault) in [
+        ("null", SchemaFault::NotObject),
+        ("true", SchemaFault::NotObject),
+        ("[]", SchemaFault::NotObject),
+        (r#"{"type":"string"}"#, SchemaFault::NotObject),
+        (r#"{"type":["string","null"]}"#, SchemaFault::NotObject),
+        (r#"{"type":7}"#, SchemaFault::NotObject),
+        ("{", SchemaFault::Invalid),
+        (r#"{"type":"object","properties":{"a":{},"a":{}}}"#, SchemaFault::Invalid),
+        (r#"{"type":"object","description":"\ud800"}"#, SchemaFault::Invalid),
+        (&format!(r#"{{"description":"{}"}}"#, "x".repeat(256 * 1024)), SchemaFault::TooLarge),
+        (&format!(r#"{{"default":{}{}}}"#, "[".repeat(200), "]".repeat(200)), SchemaFault::TooDeep),
+        (&format!(r#"{{"default":[1{}]}}"#, ",1".repeat(100_000)), SchemaFault::TooMany),
+    ] {
+        let shown = &text[..text.len().min(60)];
+        assert_eq!(compiled_text(text), (ANY.to_owned(), vec![Mark::SchemaReplaced(fault)]), "{shown}");
+    }
+    let missing = compile(None);
+    assert_eq!(missing.schema.get(), ANY);
+    assert_eq!(missing.marks, [Mark::SchemaReplaced(SchemaFault::Missing)]);
+}
+
+#[test]
+fn the_top_is_of_type_object() {
+    for (text, expected) in [
+        ("{}", r#"{"type":"object"}"#),
+        (r#"{"properties":{}}"#, r#"{"type":"object","properties":{}}"#),
+        (r#"{"title":"x","type":["object","null"]}"#, r#"{"title":"x","type":"object"}"#),
+        (r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}"#, r#"{"type":"object"}"#),
+    ] {
+        assert_eq!(compiled_text(text), (expected.to_owned(), vec![]), "{text}");
+    }
+}
+
+#[test]
+fn references_within_are_replaced_and_others_never_followed() {
+    for (text, expected) in [
+        (
+            r##"{"type":"object","$defs":{"p":{"type":"number"}},"properties":{"a":{"$ref":"#/$defs/p","title":"A"}}}"##,
+            r##"{"type":"object","properties":{"a":{"type":"number","title":"A"}}}"##,
+        ),
+        (
+            r##"{"type":"object","properties":{"a":{"type":"string"},"b":{"title":"B","$ref":"#/properties/a"}}}"##,
+            r##"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string","title":"B"}}}"##,
+        ),
+        (
+            r##"{"$ref":"#/definitions/top","definitions":{"top":{"type":"object","properties":{"x":{}}}}}"##,
+            r##"{"type":"object","properties":{"x":{}}}"##,
+        ),
+        (
+            r##"{"type":"object","properties":{"n":{"$ref":"#/$defs/n"}},"$defs":{"n":{"items":{"$ref":"#/$defs/n"}}}}"##,
+            r##"{"type":"object","properties":{"n":{"$ref":"#/$defs/n"}},"$defs":{"n":{"items":{"$ref":"#/$defs/n"}}}}"##,
+        ),
+        (
+            r##"{"$ref":"#/$defs/n","$defs":{"n":{"properties":{"next":{"$ref":"#/$defs/n"}}}}}"##,
+            r##"{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}},"$defs":{"n":{"properties":{"next":{"$ref":"#/$defs/n"}}}}}"##,
+        ),
+        (
+            r##"{"type":"object","properties":{"child":{"$ref":"#"}}}"##,
+            r##"{"type":"object","properties":{"child":{"$ref":"#"}}}"##,
+        ),
+    ] {
+        assert_eq!(compiled_text(text), (expected.to_owned(), vec![]), "{text}");
+    }
+    for reference in ["file:///etc/passwd", "http://127.0.0.1:9/x", "other.json#/a", "#/$defs/none", "#anchor", ""] {
+        for keyword in ["$ref", "$dynamicRef"] {
+            let text = format!(r#"{{"type":"object","properties":{{"a":{{"{keyword}":"{reference}"}}}}}}"#);
+            let expected = r#"{"type":"object","properties":{"a":{}}}"#.to_owned();
+            assert_eq!(compiled_text(&text), (expected, vec![Mark::ReferenceDropped(reference.to_owned())]));
+        }
+    }
+    let (in_data, marks) = compiled_text(r##"{"type":"object","default":{"$ref":"file:///x","a":{"$ref":"#"}}}"##);
+    assert_eq!(in_data, r##"{"type":"object","default":{"a":{"$ref":"#"}}}"##);
+    assert_eq!(marks, [Mark::ReferenceDropped("file:///x".to_owned())]);
+    let itself = compiled_text(r##"{"$ref":"#"}"##);
+    assert_eq!(itself, (r#"{"type":"object"}"#.to_owned(), vec![Mark::ReferenceDropped("#".to_owned())]));
+}
+
+#[test]
+fn a_schema_that_unfolds_to_too_much_keeps_its_references_or_is_replaced() {
+    let doubling = |levels: usize| {
+        let level =
+            |n: usize| format!(r##""d{n}":{{"anyOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}}"##, n + 1);
+        let all: Vec<String> = (0..levels).map(level).collect();
+        format!(
+            r##"{{"type":"object","properties":{{"a":{{"$ref":"#/$defs/d0"}}}},"$defs":{{{},"d{levels}":{{}}}}}}"##,
+            all.join(",")
+        )
+    };
+    let (text, marks) = compiled_text(&doubling(12));
+    assert!(text.len() < 100_000 && text.contains("$ref") && marks.is_empty(), "{} {marks:?}", text.len());
+    for levels in [20, 40, 64] {
+        let expected = (ANY.to_owned(), vec![Mark::SchemaReplaced(SchemaFault::TooCostly)]);
+        assert_eq!(compiled_text(&doubling(levels)), expected, "{levels}");
+    }
+}
+
+#[test]
+fn the_same_in_many_spellings_costs_no_more() {
+    let spelt = |n: usize| (0..11).map(|bit| if n >> bit & 1 == 1 { "%78" } else { "x" }).collect::<String>();
+    let references: Vec<String> = (0..2_000).map(|n| format!(r##"{{"$ref":"#/$defs/{}"}}"##, spelt(n))).collect();
+    let data = format!("[1{}]", ",1".repeat(70_000));
+    let text = format!(r#"{{"allOf":[{}],"$defs":{{"xxxxxxxxxxx":{{"default":{data}}}}}}}"#, references.join(","));
+    assert!(text.len() < LARGEST);
+    assert_eq!(compiled_text(&text).1, [Mark::SchemaReplaced(SchemaFault::TooCostly)]);
+}
+
+#[test]
+fn alternatives_at_the_top_become_one_object() {
+    for (text, expected) in [
+        (
+            r#"{"type":"object","properties":{"k":{}},"required":["k"],"anyOf":[
+                {"properties":{"a":{"type":"string"},"k":{"const":1}},"required":["a","c"]},
+                {"properties":{"b":{},"a":{"type":"number"}},"required":["c","b"]},
+                {"type":"null"}]}"#,
+            r#"{"type":"object","properties":{"k":{},"a":{"anyOf":[{"type":"string"},{"type":"number"}]},"b":{}},"required":["k","c"]}"#,
+        ),
+        (
+            r#"{"oneOf":[{"properties":{"a":{}},"required":["a"]},{"properties":{"a":{}},"required":["a"]}]}"#,
+            r#"{"type":"object","properties":{"a":{}},"required":["a"]}"#,
+        ),
+        (
+            r#"{"allOf":[{"properties":{"a":{}},"required":["a"]},{"oneOf":[{"properties":{"b":{}}}]}],"not":{"required":["z"]}}"#,
+            r#"{"type":"object","properties":{"a":{},"b":{}},"required":["a"]}"#,
+        ),
+        (
+            r#"{"type":"object","if":{"properties":{"x":{}}},"then":{"properties":{"a":{}},"required":["a"]}}"#,
+            r#"{"type":"object","properties":{"a":{}}}"#,
+        ),
+        (
+            r##"{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"object","properties":{"x":{"anyOf":[{}]}}}}}"##,
+            r##"{"type":"object","properties":{"x":{"anyOf":[{}]}}}"##,
+        ),
+        (r#"{"enum":[{}],"const":{},"anyOf":[7]}"#, r#"{"type":"object","properties":{}}"#),
+    ] {
+        assert_eq!(compiled_text(text), (expected.to_owned(), vec![Mark::SchemaFlattened]), "{text}");
+    }
+}
+
+#[test]
+fn what_means_nothing_is_left_out() {
+    for (text, keyword, expected) in [
+        (r#"{"properties":{"a":{"type":"string","required":true}}}"#, "required", r#"{"a":{"type":"string"}}"#),
+        (r#"{"properties":{"a":{"type":7,"title":"A"}}}"#, "type", r#"{"a":{"title":"A"}}"#),
+        (r#"{"properties":{"a":{"properties":[]}}}"#, "properties", r#"{"a":{}}"#),
+        (r#"{"properties":{"a":{"items":"string"}}}"#, "items", r#"{"a":{}}"#),
+        (r#"{"properties":{"a":{"enum":"x"},"b":7}}"#, "enum", r#"{"a":{}}"#),
+        (r#"{"properties":{"a":{"description":{}}}}"#, "description", r#"{"a":{}}"#),
+    ] {
+        let expected = format!(r#"{{"type":"object","properties":{expected}}}"#);
+        assert_eq!(compiled_text(text), (expected, vec![Mark::KeywordDropped(keyword.to_owned())]), "{text}");
+    }
+}
+
+#[test]
+fn every_string_is_neutral_and_arguments_stay_callable() {
+    let places = r#"{"type":"object","title":"@","description":"@","x-note":{"k":["@"]},"properties":{
+        "a":{"description":"@","title":"@","enum":["@"],"default":{"x":"@"},"examples":["@"],"const":"@","format":"@",
+        "pattern":"@","items":{"description":"@"},"anyOf":[{"description":"@"}]}},"required":["a","@"],
+        "dependencies":{"a":["@"]}}"#;
+    let places = places.replace('\n', " ");
+    for (nth, (at, _)) in places.match_indices('@').enumerate() {
+        let text = format!("{}h\u{202e}i{}", &places[..at], &places[at + 1..]);
+        let (copied, marks) = compiled_text(&text);
+        assert!(copied.contains("h\\\\u{202e}i") && !copied.contains('\u{202e}'), "{nth}: {copied}");
+        assert_eq!(marks, [Mark::Neutralised], "{nth}");
+    }
+    let odd = "{\"type\":\"object\",\"properties\":{\"a\u{200b}\":{}},\"required\":[\"a\u{200b}\"]}";
+    assert_eq!(compiled_text(odd), (odd.to_owned(), vec![Mark::OddArgument("a\\u{200b}".to_owned())]));
+    let long = format!(r#"{{"type":"object","description":"{}"}}"#, "x".repeat(10_000));
+    let (copied, marks) = compiled_text(&long);
+    assert!(copied.len() < 4200 && marks == [Mark::Shortened]);
+}
+
+/// Values that have the words of schemas in them, in all the wrong places too.
+fn schema_like() -> impl Strategy<Value = Value> {
+    const WORDS: [&str; 16] = [
+        "type",
+        "properties",
+        "required",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "not",
+        "if",
+        "then",
+        "items",
+        "$ref",
+        "$defs",
+        "enum",
+        "description",
+        "a",
+        "b\u{200b}",
+    ];
+    const TEXTS: [&str; 9] =
+        ["object", "string", "#", "#/$defs/a", "#/properties/a", "#/anyOf/0", "https://example.org", "a", "x\u{202e}y"];
+    let leaf = prop_oneof![
+        prop::sample::select(&TEXTS[..]).prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 120, 6, |inner| {
+        let members = prop::collection::btree_map(prop::sample::select(&WORDS[..]), inner.clone(), 0..8);
+        let object = members.prop_map(|members| {
+            Value::from(serde_json::Map::from_iter(members.into_iter().map(|(key, value)| (key.to_owned(), value))))
+        });
+        prop_oneof![1 => prop::collection::vec(inner, 0..4).prop_map(Value::from), 3 => object]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_comes_a_plain_object_goes(schema in schema_like()) {
+        let (text, _) = compiled_text(&schema.to_string());
+        let copied: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(copied.get("type"), Some(&Value::from("object")));
+        for refused in ["anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum", "const"] {
+            prop_assert!(!copied.contains_key(refused), "{}", text);
+        }
+        prop_assert!(!text.contains('\u{202e}') && !text.contains(r#""$ref":"https"#), "{}", text);
+        prop_assert!(copied.get("properties").is_none_or(Value::is_object), "{}", text);
+    }
+}

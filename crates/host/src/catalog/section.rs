@@ -1,0 +1,265 @@
+//! What one server offers.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use wharf_client::Withheld;
+use wharf_spec::{Glob, ServerName, Untrusted};
+use wharf_wire::{PromptDefinition, Resource, ResourceTemplate, ToolDefinition};
+
+use super::listed::{Freshness, ListName, Listed};
+use super::tool::{CatalogTool, Making, neutralised};
+use super::{Filter, INSTRUCTIONS, Mark, NameStyle};
+
+/// What one server offers, fit for use. Never changes: what the server lists next makes another one.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Section {
+    /// Whose it is.
+    pub server: ServerName,
+    /// Whether its tools are allowed where no rule says otherwise.
+    pub trust: bool,
+    /// Its tools, ordered by the names it gives them, each name once.
+    pub tools: Vec<Arc<CatalogTool>>,
+    /// Its resources, in its order; every string is untrusted.
+    pub resources: Vec<Resource>,
+    /// Its families of resources, in its order; every string is untrusted.
+    pub templates: Vec<ResourceTemplate>,
+    /// Its prompts, in its order; every string is untrusted.
+    pub prompts: Vec<PromptDefinition>,
+    /// What it would like a model to know, neutralised and bounded. Nobody has to pass it on.
+    pub instructions: Option<String>,
+    /// What it listed and nobody can use.
+    pub withheld: Vec<(ListName, Withheld)>,
+    /// How many of its tools the filter left out.
+    pub filtered: usize,
+    /// The globs of the filter that match none of its tools.
+    pub unmatched: Vec<Glob>,
+    /// The lists that could not be had, and why; escaped.
+    pub failures: Vec<(ListName, String)>,
+    /// How old all of this is.
+    pub freshness: Freshness,
+}
+
+/// Looks at a definition and says why models should not get it, if they should not; escaped.
+pub type Inspector<'a> = &'a dyn Fn(&ToolDefinition) -> Option<String>;
+
+/// What a section is made of.
+pub struct SectionParts<'a> {
+    /// Whose it is.
+    pub server: &'a ServerName,
+    /// How its tools are named.
+    pub style: NameStyle,
+    /// Which of its tools are used.
+    pub filter: &'a Filter,
+    /// Whether its tools are allowed where no rule says otherwise.
+    pub trust: bool,
+    /// Who says which tools are quarantined; nobody, and none is.
+    pub inspector: Option<Inspector<'a>>,
+    /// What the server listed.
+    pub listed: Listed,
+}
+
+impl Section {
+    /// Makes a section of what a server listed. A tool that cannot be used costs only itself.
+    pub fn build(parts: SectionParts<'_>) -> Self {
+        let SectionParts { server, style, filter, trust, inspector, listed } = parts;
+        let Listed { tools, resources, templates, prompts, instructions, mut withheld, failures, freshness } = listed;
+        // A list that could not be had says nothing about the globs.
+        let unmatched = match failures.iter().any(|(list, _)| *list == ListName::Tools) {
+            true => Vec::new(),
+            false => filter.unmatched(tools.iter().map(|tool| tool.name.as_str())),
+        };
+        let found = tools.len();
+        let placed = placed(tools, &withheld).filter(|(_, tool)| filter.admits(&tool.name)).collect::<Vec<_>>();
+        let filtered = found - placed.len();
+        let making = Making { server, provider: server.as_str().into(), style, freshness };
+        let tools = made(&making, placed, inspector, &mut withheld);
+        let instructions = instructions.map(|text| neutralised(&text, INSTRUCTIONS, &mut Vec::new()));
+        Self {
+            server: server.clone(),
+            trust,
+            tools,
+            resources,
+            templates,
+            prompts,
+            instructions,
+            withheld,
+            filtered,
+            unmatched,
+            failures,
+            freshness,
+        }
+    }
+
+    /// One of its tools, by the name the server gives it.
+    pub fn tool(&self, name: &str) -> Option<&Arc<CatalogTool>> {
+        let place = self.tools.binary_search_by(|tool| (*tool.id.tool).cmp(name)).ok()?;
+        self.tools.get(place)
+    }
+}
+
+/// Each tool with its position in the server's list, from which those that are withheld are missing already.
+fn placed(
+    tools: Vec<ToolDefinition>,
+    withheld: &[(ListName, Withheld)],
+) -> impl Iterator<Item = (usize, ToolDefinition)> + use<> {
+    let of_tools = withheld.iter().filter(|(list, _)| *list == ListName::Tools);
+    let missing: HashSet<usize> = of_tools.map(|(_, item)| item.position).collect();
+    (0..).filter(move |position| !missing.contains(position)).zip(tools)
+}
+
+fn made(
+    making: &Making<'_>,
+    placed: Vec<(usize, ToolDefinition)>,
+    inspector: Option<Inspector<'_>>,
+    withheld: &mut Vec<(ListName, Withheld)>,
+) -> Vec<Arc<CatalogTool>> {
+    let made = placed.into_iter().map(|(position, definition)| (position, CatalogTool::new(making, definition)));
+    let mut tools = without_twins(made.collect(), withheld);
+    tools.sort_by(|one, other| one.id.tool.cmp(&other.id.tool));
+    mark_look_alikes(&mut tools);
+    if let Some(inspector) = inspector {
+        for tool in &mut tools {
+            tool.marks.extend(inspector(&tool.definition).map(Mark::Quarantined));
+        }
+    }
+    tools.into_iter().map(Arc::new).collect()
+}
+
+/// Withholds all that share an alias, whichever came first: those of one name do, and others if their hashes collide.
+fn without_twins(made: Vec<(usize, CatalogTool)>, withheld: &mut Vec<(ListName, Withheld)>) -> Vec<CatalogTool> {
+    let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
+    for (_, tool) in &made {
+        *counts.entry(tool.alias().clone()).or_default() += 1;
+    }
+    let mut single = Vec::with_capacity(made.len());
+    for (position, tool) in made {
+        if counts[tool.alias()] == 1 {
+            single.push(tool);
+            continue;
+        }
+        let name = Some(Untrusted::new(&*tool.id.tool).shortened(100).to_string());
+        let reason = "the server lists another tool of the same name".to_owned();
+        withheld.push((ListName::Tools, Withheld { position, name, reason }));
+    }
+    single
+}
+
+fn mark_look_alikes(tools: &mut [CatalogTool]) {
+    let mut alike: HashMap<Box<str>, Vec<usize>> = HashMap::new();
+    for (place, tool) in tools.iter().enumerate() {
+        alike.entry(tool.skeleton.clone()).or_default().push(place);
+    }
+    for places in alike.into_values().filter(|places| places.len() > 1) {
+        for (nth, place) in places.iter().enumerate() {
+            // One example is enough: there may be hundreds.
+            let other = tools[places[usize::from(nth == 0)]].id.clone();
+            tools[*place].marks.push(Mark::LooksLike(other));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use wharf_tools::{Hints, Permission, Risk};
+
+    use super::*;
+    use crate::catalog::fixture::{listed, tool};
+
+    fn section(listed: Listed, filter: &Filter, inspector: Option<Inspector<'_>>) -> Section {
+        let server = &ServerName::new("git").unwrap();
+        let style = NameStyle::Double;
+        Section::build(SectionParts { server, style, filter, trust: false, inspector, listed })
+    }
+
+    fn plain(listed: Listed) -> Section {
+        section(listed, &Filter::default(), None)
+    }
+
+    fn names(section: &Section) -> Vec<&str> {
+        section.tools.iter().map(|tool| &*tool.id.tool).collect()
+    }
+
+    #[test]
+    fn a_tool_is_told_with_its_origin_and_nothing_hidden() {
+        let definition = r#"{"name":"log","title":"Lo\u202eg","description":"Shows\u200b commits.","inputSchema":
+            {"anyOf":[{}]},"annotations":{"readOnlyHint":true,"destructiveHint":true},"x-own":1}"#;
+        let section = plain(Listed { tools: vec![tool(definition)], ..Listed::default() });
+        let log = section.tool("log").unwrap();
+        let description = &log.description;
+        assert_eq!((&*description.name, &*description.shown), ("mcp__git__log", "mcp__git__log"));
+        assert_eq!(description.text, "[git: log]\nShows\\u{200b} commits.");
+        assert_eq!(description.title.as_deref(), Some("Lo\\u{202e}g"));
+        assert_eq!(description.schema.get(), r#"{"type":"object","properties":{}}"#);
+        assert_eq!((description.risk, description.permission), (Risk::High, Permission::Needed));
+        let origin = description.origin.as_ref().unwrap();
+        assert_eq!((&*origin.provider, &*origin.name, origin.fingerprint), ("git", "log", log.fingerprint));
+        assert_eq!(log.marks, [Mark::SchemaFlattened, Mark::Neutralised]);
+        assert!(log.definition.raw.get().contains("x-own") && section.tool("lo").is_none());
+    }
+
+    #[test]
+    fn twins_are_both_withheld_where_they_stood() {
+        let mut listed = listed(&["b", "a", "b", "c", "b"]);
+        let malformed = |position| Withheld { position, name: None, reason: "no name".to_owned() };
+        listed.withheld = vec![(ListName::Tools, malformed(1)), (ListName::Prompts, malformed(0))];
+        let section = plain(listed);
+        assert_eq!(names(&section), ["a", "c"]);
+        let withheld: Vec<_> = section.withheld.iter().map(|(list, item)| (*list, item.position)).collect();
+        let of_tools = |position| (ListName::Tools, position);
+        assert_eq!(withheld, [of_tools(1), (ListName::Prompts, 0), of_tools(0), of_tools(3), of_tools(5)]);
+    }
+
+    #[test]
+    fn odd_names_are_marked_and_look_alikes_told() {
+        let section = plain(listed(&["search", "se\u{430}rch", "Search", "search ", "search\u{200b}", "other", "a b"]));
+        let marks = |name: &str| section.tool(name).unwrap().marks.clone();
+        let like = |name: &str| Mark::LooksLike(wharf_spec::ToolId::new(&section.server, name));
+        assert_eq!(marks("other"), []);
+        assert_eq!(marks("a b"), [Mark::OddName]);
+        assert_eq!(marks("Search"), [like("search")]);
+        assert_eq!(marks("search"), [like("Search")]);
+        for odd in ["se\u{430}rch", "search ", "search\u{200b}"] {
+            assert_eq!(marks(odd), [Mark::OddName, like("Search")], "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn the_filter_leaves_out_and_the_inspector_quarantines() {
+        let filter = Filter { include: None, exclude: vec![Glob::new("w*"), Glob::new("nope")] };
+        let inspector = |tool: &ToolDefinition| (tool.name == "bad").then(|| "it lies".to_owned());
+        let section = section(listed(&["bad", "write", "good"]), &filter, Some(&inspector));
+        assert_eq!((names(&section), section.filtered), (vec!["bad", "good"], 1));
+        assert_eq!(section.unmatched, [Glob::new("nope")]);
+        let failed = Listed { failures: vec![(ListName::Tools, "timed out".to_owned())], ..Listed::default() };
+        assert_eq!(self::section(failed, &filter, None).unmatched, []);
+        let quarantine = |name: &str| section.tool(name).unwrap().quarantine().map(str::to_owned);
+        assert_eq!((quarantine("bad"), quarantine("good")), (Some("it lies".to_owned()), None));
+    }
+
+    #[test]
+    fn claims_that_were_kept_only_warn() {
+        let claims = |value: bool| {
+            let hints =
+                ["readOnly", "destructive", "idempotent", "openWorld"].map(|hint| format!(r#""{hint}Hint":{value}"#));
+            tool(&format!(r#"{{"name":"a","annotations":{{{}}}}}"#, hints.join(",")))
+        };
+        let hints = |value: bool, freshness: Freshness| {
+            let listed = Listed { tools: vec![claims(value)], freshness, ..Listed::default() };
+            plain(listed).tools[0].description.hints
+        };
+        let all = |value: bool| Hints {
+            read_only: Some(value),
+            destructive: Some(value),
+            idempotent: Some(value),
+            open_world: Some(value),
+        };
+        let kept = Freshness::Kept { at: SystemTime::UNIX_EPOCH };
+        assert_eq!((hints(true, Freshness::Live), hints(false, Freshness::Live)), (all(true), all(false)));
+        assert_eq!(hints(true, kept), Hints { read_only: None, idempotent: None, ..all(true) });
+        assert_eq!(hints(false, kept), Hints { destructive: None, open_world: None, ..all(false) });
+    }
+}

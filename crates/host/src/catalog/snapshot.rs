@@ -1,0 +1,201 @@
+//! What all servers offer, at one moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wharf_spec::{ServerName, ToolId};
+use wharf_tools::{Found, NameTable};
+
+use super::Mark;
+use super::section::Section;
+use super::tool::CatalogTool;
+
+/// What all servers offer. A value that never changes: a change makes another one, which shares with it what stayed.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    /// Ordered by server.
+    sections: Vec<Arc<Section>>,
+    pub(super) names: NameTable<Arc<CatalogTool>>,
+    version: u64,
+}
+
+impl Catalog {
+    /// The catalog with this section, in the place of the one its server had. The other sections are the same ones.
+    pub fn with(&self, section: Arc<Section>) -> Self {
+        self.with_all([section])
+    }
+
+    /// The catalog with all of these sections, which costs much less than one after the other.
+    pub fn with_all(&self, sections: impl IntoIterator<Item = Arc<Section>>) -> Self {
+        let new: BTreeMap<ServerName, Arc<Section>> =
+            sections.into_iter().map(|section| (section.server.clone(), section)).collect();
+        let (old, kept): (Vec<_>, Vec<_>) =
+            self.sections.iter().cloned().partition(|section| new.contains_key(&section.server));
+        let names = self.renamed(&old, new.values().flat_map(|section| &section.tools));
+        let mut sections: Vec<Arc<Section>> = kept.into_iter().chain(new.into_values()).collect();
+        sections.sort_by(|one, other| one.server.cmp(&other.server));
+        Self { sections, names, version: self.version + 1 }
+    }
+
+    /// The catalog without what a server offers.
+    pub fn without(&self, server: &ServerName) -> Self {
+        let Ok(at) = self.place(server.as_str()) else { return self.clone() };
+        let mut sections = self.sections.clone();
+        let old = sections.remove(at);
+        let names = self.renamed(&[old], []);
+        Self { sections, names, version: self.version + 1 }
+    }
+
+    /// Every section, ordered by server.
+    pub fn sections(&self) -> &[Arc<Section>] {
+        &self.sections
+    }
+
+    /// What a server offers.
+    pub fn section(&self, server: &str) -> Option<&Arc<Section>> {
+        self.place(server).ok().map(|at| &self.sections[at])
+    }
+
+    /// Every tool, ordered by server and by the name the server gives it.
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
+        self.sections.iter().flat_map(|section| &section.tools)
+    }
+
+    /// The tools a model may get to know, in the same order: neither quarantined nor of an alias that two have.
+    pub fn offered(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
+        self.tools().filter(|tool| tool.quarantine().is_none() && self.by_alias(tool.alias()).is_some())
+    }
+
+    /// A tool by what it is.
+    pub fn tool(&self, id: &ToolId) -> Option<&Arc<CatalogTool>> {
+        self.section(id.server.as_str())?.tool(&id.tool)
+    }
+
+    /// What a model means by a name. An alias that two tools have means neither.
+    pub fn by_alias(&self, alias: &str) -> Option<&Arc<CatalogTool>> {
+        if let Found::One(tool) = self.names.find(alias) { Some(tool) } else { None }
+    }
+
+    /// What is odd about a tool, beside those of other servers too.
+    pub fn marks(&self, tool: &CatalogTool) -> Vec<Mark> {
+        let others = self.tools().filter(|other| other.id.server != tool.id.server && tool.looks_like(other));
+        // One example is enough.
+        tool.marks.iter().cloned().chain(others.take(1).map(|other| Mark::LooksLike(other.id.clone()))).collect()
+    }
+
+    /// Counts the changes that led here.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn place(&self, server: &str) -> Result<usize, usize> {
+        self.sections.binary_search_by(|section| section.server.as_str().cmp(server))
+    }
+
+    /// The names without those of some sections, and with those of some tools.
+    fn renamed<'a>(
+        &'a self,
+        old: &[Arc<Section>],
+        new: impl IntoIterator<Item = &'a Arc<CatalogTool>>,
+    ) -> NameTable<Arc<CatalogTool>> {
+        let gone: Vec<&str> = old.iter().flat_map(|section| &section.tools).map(|tool| &**tool.alias()).collect();
+        let shared = self.sharing(old, &gone);
+        let added = shared.into_iter().chain(new).map(|tool| (tool.alias().clone(), tool.clone()));
+        // One owner has all names, so that many sections are one change of the table.
+        self.names.with(&"catalog".into(), gone.iter().copied(), added)
+    }
+
+    /// The tools of other servers that have one of these names too: only where hashes collide.
+    fn sharing(&self, old: &[Arc<Section>], gone: &[&str]) -> Vec<&Arc<CatalogTool>> {
+        let mut sharing: Vec<&Arc<CatalogTool>> = Vec::new();
+        for name in gone {
+            let Found::Several(held) = self.names.find(name) else { continue };
+            for tool in held.into_iter().map(|held| &held.value) {
+                let stays = !old.iter().any(|section| section.server == tool.id.server);
+                if stays && !sharing.iter().any(|known| Arc::ptr_eq(known, tool)) {
+                    sharing.push(tool);
+                }
+            }
+        }
+        sharing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::fixture::section;
+
+    fn aliases(catalog: &Catalog) -> Vec<String> {
+        catalog.tools().map(|tool| tool.alias().to_string()).collect()
+    }
+
+    #[test]
+    fn a_change_touches_one_server() {
+        let before = ["b", "a", "c"].map(|server| section(server, &["y", "x"]));
+        let catalog = before.iter().cloned().fold(Catalog::default(), |catalog, section| catalog.with(section));
+        assert_eq!(aliases(&catalog), aliases(&Catalog::default().with_all(before)));
+        assert_eq!(aliases(&catalog), ["mcp__a__x", "mcp__a__y", "mcp__b__x", "mcp__b__y", "mcp__c__x", "mcp__c__y"]);
+        let changed = catalog.with(section("a", &["y", "z"]));
+        assert_eq!((catalog.version(), changed.version()), (3, 4));
+        for (one, other) in catalog.sections().iter().zip(changed.sections()) {
+            assert_eq!(Arc::ptr_eq(one, other), one.server.as_str() != "a");
+        }
+        assert!(changed.by_alias("mcp__a__x").is_none() && catalog.by_alias("mcp__a__x").is_some());
+        assert_eq!(&*changed.by_alias("mcp__a__z").unwrap().id.tool, "z");
+        let less = changed.without(&ServerName::new("a").unwrap());
+        assert_eq!(aliases(&less), ["mcp__b__x", "mcp__b__y", "mcp__c__x", "mcp__c__y"]);
+        assert!(less.by_alias("mcp__a__z").is_none() && less.section("a").is_none());
+        let same = less.without(&ServerName::new("a").unwrap());
+        assert_eq!((less.version(), same.version()), (5, 5));
+    }
+
+    #[test]
+    fn an_alias_that_two_have_means_neither() {
+        // Forged, since nobody finds two names with the same hash in the time of a test.
+        let forged = |server: &str| {
+            let mut tool = CatalogTool::clone(&section(server, &["x"]).tools[0]);
+            Arc::make_mut(&mut tool.description).name = "mcp__same__x_12345678".into();
+            let mut section = Arc::into_inner(section(server, &["y"])).unwrap();
+            section.tools.insert(0, Arc::new(tool));
+            Arc::new(section)
+        };
+        for order in [["a", "b"], ["b", "a"]] {
+            let catalog = order.into_iter().fold(Catalog::default(), |catalog, server| catalog.with(forged(server)));
+            assert!(catalog.by_alias("mcp__same__x_12345678").is_none());
+            let offered: Vec<_> = catalog.offered().map(|tool| tool.alias().to_string()).collect();
+            assert_eq!(offered, ["mcp__a__y", "mcp__b__y"]);
+            let three = catalog.with(forged("c"));
+            for changed in [three.with(forged("a")), three.with_all(["a", "b"].map(forged))] {
+                assert!(changed.by_alias("mcp__same__x_12345678").is_none());
+            }
+            let only = three.with_all(["a", "b"].map(|server| section(server, &["y"])));
+            assert_eq!(only.by_alias("mcp__same__x_12345678").unwrap().id.server.as_str(), "c");
+            let alone = catalog.without(&ServerName::new("b").unwrap());
+            assert_eq!(alone.by_alias("mcp__same__x_12345678").unwrap().id.server.as_str(), "a");
+        }
+    }
+
+    #[test]
+    fn look_alikes_of_other_servers_are_told() {
+        let catalog =
+            Catalog::default().with(section("a", &["search", "list"])).with(section("b", &["se\u{430}rch", "list"]));
+        let marks = |server: &str, tool: &str| {
+            let id = ToolId::new(&ServerName::new(server).unwrap(), tool);
+            catalog.marks(catalog.tool(&id).unwrap()).iter().map(Mark::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(marks("a", "search"), ["its name looks like b / se\u{430}rch"]);
+        assert_eq!(marks("b", "se\u{430}rch"), ["it has an odd name", "its name looks like a / search"]);
+        assert_eq!((marks("a", "list"), marks("b", "list")), (vec![], vec![]));
+    }
+
+    #[test]
+    fn the_quarantined_are_listed_and_not_offered() {
+        let mut quarantined = Arc::into_inner(section("a", &["good"])).unwrap();
+        let mut bad = CatalogTool::clone(&section("a", &["bad"]).tools[0]);
+        bad.marks.push(Mark::Quarantined("it lies".to_owned()));
+        quarantined.tools.insert(0, Arc::new(bad));
+        let catalog = Catalog::default().with(Arc::new(quarantined));
+        assert_eq!((catalog.tools().count(), catalog.offered().count()), (2, 1));
+    }
+}

@@ -1,0 +1,133 @@
+//! One tool of a server: verbatim, and as a model gets it.
+
+use std::sync::Arc;
+
+use wharf_spec::{ServerName, ToolId, Untrusted};
+use wharf_tools::{Description, Fingerprint, Hints, Origin, Permission, Risk};
+use wharf_wire::{ToolAnnotations, ToolDefinition, skeleton};
+
+use super::listed::Freshness;
+use super::{DESCRIPTION, Mark, NameStyle, Names, TITLE, compile, fingerprint, name, neutral};
+
+/// The most characters of a tool's own name where its origin is told.
+const TOLD: usize = 200;
+/// The longest name that is not odd.
+const LONGEST_NAME: usize = 128;
+
+/// A tool in the catalog.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CatalogTool {
+    /// Whose it is, and what its server calls it.
+    pub id: ToolId,
+    /// What its server says of it, verbatim.
+    pub definition: ToolDefinition,
+    /// What whoever may call it gets to know: every text neutral, the schema compiled, the origin told.
+    pub description: Arc<Description>,
+    /// Stands for the whole definition.
+    pub fingerprint: Fingerprint,
+    /// What is odd about it by itself or beside its server's other tools. [`super::Catalog::marks`] has the rest.
+    pub marks: Vec<Mark>,
+    /// The same for two names that look alike.
+    pub(super) skeleton: Box<str>,
+}
+
+/// What every tool of a section has in common.
+pub(super) struct Making<'a> {
+    pub server: &'a ServerName,
+    pub provider: Arc<str>,
+    pub style: NameStyle,
+    pub freshness: Freshness,
+}
+
+impl CatalogTool {
+    pub(super) fn new(making: &Making<'_>, definition: ToolDefinition) -> Self {
+        let id = ToolId::new(making.server, definition.name.as_str());
+        let fingerprint = fingerprint(&definition);
+        let mut marks = Vec::new();
+        if is_odd(&definition.name) {
+            marks.push(Mark::OddName);
+        }
+        let origin = Origin { provider: making.provider.clone(), name: id.tool.clone(), fingerprint };
+        let description = Arc::new(describe(making, &id, &definition, origin, &mut marks));
+        let skeleton = skeleton(definition.name.trim()).collect::<String>().into();
+        Self { id, definition, description, fingerprint, marks, skeleton }
+    }
+
+    /// What a model calls it.
+    pub fn alias(&self) -> &Arc<str> {
+        &self.description.name
+    }
+
+    /// Why models do not get it, where they do not.
+    pub fn quarantine(&self) -> Option<&str> {
+        self.marks.iter().find_map(|mark| if let Mark::Quarantined(reason) = mark { Some(&**reason) } else { None })
+    }
+
+    /// Whether the names look alike and are not the same.
+    pub(super) fn looks_like(&self, other: &Self) -> bool {
+        self.skeleton == other.skeleton && self.id.tool != other.id.tool
+    }
+}
+
+fn describe(
+    making: &Making<'_>,
+    id: &ToolId,
+    definition: &ToolDefinition,
+    origin: Origin,
+    marks: &mut Vec<Mark>,
+) -> Description {
+    let Names { shown, alias } = name(making.style, id);
+    let compiled = compile(definition.input_schema.as_ref());
+    compiled.marks.into_iter().for_each(|mark| add(marks, mark));
+    let annotations = &definition.annotations;
+    let title = definition.title.as_deref().or(annotations.title.as_deref());
+    // The origin comes first, where nothing a server says can come before it.
+    let mut text = format!("[{}: {}]", id.server, Untrusted::new(&*id.tool).shortened(TOLD));
+    if let Some(said) = &definition.description {
+        text.push('\n');
+        text.push_str(&neutralised(said, DESCRIPTION, marks));
+    }
+    let mut description = Description::new(alias, text, compiled.schema);
+    description.shown = shown;
+    description.title = title.map(|title| neutralised(title, TITLE, marks));
+    description.origin = Some(origin);
+    description.hints = hints(annotations, making.freshness);
+    description.risk = Risk::High;
+    description.permission = Permission::Needed;
+    description
+}
+
+pub(super) fn neutralised(text: &str, limit: usize, marks: &mut Vec<Mark>) -> String {
+    let found = neutral(text, limit);
+    if found.revealed {
+        add(marks, Mark::Neutralised);
+    }
+    if found.cut {
+        add(marks, Mark::Shortened);
+    }
+    found.text.into_owned()
+}
+
+fn add(marks: &mut Vec<Mark>, mark: Mark) {
+    if !marks.contains(&mark) {
+        marks.push(mark);
+    }
+}
+
+/// What a server claims. A claim that was kept may have been withdrawn since: only those that warn are repeated.
+fn hints(annotations: &ToolAnnotations, freshness: Freshness) -> Hints {
+    let live = freshness == Freshness::Live;
+    let claim = |claimed: Option<bool>, warns: bool| claimed.filter(|claimed| live || *claimed == warns);
+    Hints {
+        read_only: claim(annotations.read_only_hint, false),
+        destructive: claim(annotations.destructive_hint, true),
+        idempotent: claim(annotations.idempotent_hint, false),
+        open_world: claim(annotations.open_world_hint, true),
+    }
+}
+
+fn is_odd(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(fits)
+}

@@ -1,0 +1,229 @@
+//! A JSON text as a tree that keeps what the usual one loses: the order of keys, keys that stand twice, and the digits
+//! of numbers.
+
+use std::borrow::Cow;
+
+use serde::de::IgnoredAny;
+use wharf_json::{Bounds, DecodeError, Raw};
+
+/// A JSON value, borrowed from its text as far as possible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tree<'a> {
+    /// A number as it is written, `true`, `false` or `null`.
+    Scalar(&'a str),
+    Text(Cow<'a, str>),
+    List(Vec<Tree<'a>>),
+    Object(Members<'a>),
+}
+
+/// The members of an object, in their order.
+pub(super) type Members<'a> = Vec<(Cow<'a, str>, Tree<'a>)>;
+
+impl<'a> Tree<'a> {
+    /// Reads a text that is within the bounds; their depth bounds the recursion of whoever walks the tree.
+    pub fn parse(raw: &'a Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+        // Afterwards only strings can still be wrong: half a surrogate pair.
+        let _: IgnoredAny = raw.decode(bounds)?;
+        let broken = || DecodeError::Shape(serde::de::Error::custom("a string is not Unicode"));
+        Reader { text: raw.get(), at: 0 }.value().ok_or_else(broken)
+    }
+
+    /// The value of a member, the last where it stands twice.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        let Self::Object(members) = self else { return None };
+        members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// Whether a key stands twice in an object anywhere within.
+    pub fn has_twins(&self) -> bool {
+        match self {
+            Self::Scalar(_) | Self::Text(_) => false,
+            Self::List(items) => items.iter().any(Self::has_twins),
+            Self::Object(members) => {
+                let mut keys: Vec<&str> = members.iter().map(|(key, _)| &**key).collect();
+                keys.sort_unstable();
+                keys.windows(2).any(|pair| pair[0] == pair[1]) || members.iter().any(|(_, value)| value.has_twins())
+            }
+        }
+    }
+
+    /// The text, where it is one.
+    pub fn text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// Writes it without any white space.
+    pub fn write(&self, out: &mut String) {
+        match self {
+            Self::Scalar(text) => out.push_str(text),
+            Self::Text(text) => quote(text, out),
+            Self::List(items) => {
+                out.push('[');
+                for (n, item) in items.iter().enumerate() {
+                    out.push_str(if n == 0 { "" } else { "," });
+                    item.write(out);
+                }
+                out.push(']');
+            }
+            Self::Object(members) => {
+                out.push('{');
+                for (n, (key, value)) in members.iter().enumerate() {
+                    out.push_str(if n == 0 { "" } else { "," });
+                    quote(key, out);
+                    out.push(':');
+                    value.write(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+fn quote(text: &str, out: &mut String) {
+    out.push_str(&serde_json::to_string(text).expect("a string is always JSON"));
+}
+
+/// Goes through a text that is known to be JSON.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn value(&mut self) -> Option<Tree<'a>> {
+        match self.peek()? {
+            b'"' => self.string().map(Tree::Text),
+            b'{' => self.object().map(Tree::Object),
+            b'[' => self.list().map(Tree::List),
+            _ => Some(Tree::Scalar(self.scalar())),
+        }
+    }
+
+    fn object(&mut self) -> Option<Members<'a>> {
+        let mut members = Vec::new();
+        self.at += 1;
+        while self.peek()? != b'}' {
+            let key = self.string()?;
+            self.skip(b':');
+            members.push((key, self.value()?));
+            self.skip(b',');
+        }
+        self.at += 1;
+        Some(members)
+    }
+
+    fn list(&mut self) -> Option<Vec<Tree<'a>>> {
+        let mut items = Vec::new();
+        self.at += 1;
+        while self.peek()? != b']' {
+            items.push(self.value()?);
+            self.skip(b',');
+        }
+        self.at += 1;
+        Some(items)
+    }
+
+    fn string(&mut self) -> Option<Cow<'a, str>> {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut end = start + 1;
+        let mut escaped = false;
+        while *bytes.get(end)? != b'"' {
+            let backslash = bytes[end] == b'\\';
+            escaped |= backslash;
+            end += if backslash { 2 } else { 1 };
+        }
+        self.at = end + 1;
+        if escaped {
+            return serde_json::from_str(&self.text[start..=end]).ok().map(Cow::Owned);
+        }
+        Some(Cow::Borrowed(&self.text[start + 1..end]))
+    }
+
+    fn scalar(&mut self) -> &'a str {
+        let rest = &self.text[self.at..];
+        let length = rest.find([',', '}', ']', ' ', '\t', '\n', '\r']).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    /// The next character that is not white space; stays before it.
+    fn peek(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while bytes.get(self.at)?.is_ascii_whitespace() {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied()
+    }
+
+    fn skip(&mut self, sign: u8) {
+        if self.peek() == Some(sign) {
+            self.at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(text: &str) -> Option<String> {
+        let raw = Raw::known(text.to_owned());
+        let tree = Tree::parse(&raw, &Bounds::default()).ok()?;
+        let mut out = String::new();
+        tree.write(&mut out);
+        Some(out)
+    }
+
+    #[test]
+    fn order_digits_and_twins_survive() {
+        for (text, expected) in [
+            ("null", Some("null")),
+            (" [ ] ", Some("[]")),
+            (
+                r#"{"b":1.0, "a" :[true ,{}], "b":12345678901234567890123}"#,
+                Some(r#"{"b":1.0,"a":[true,{}],"b":12345678901234567890123}"#),
+            ),
+            (r#"["\u0061\n\"\\","\ud83d\ude00","ü"]"#, Some(r#"["a\n\"\\","😀","ü"]"#)),
+            (r#"["\ud83d"]"#, None),
+            ("[1,]", None),
+            ("{\"a\"}", None),
+            ("", None),
+        ] {
+            assert_eq!(written(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = serde_json::Value> {
+        use serde_json::Value;
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 40, 6, |inner| {
+            let members = prop::collection::btree_map(any::<String>(), inner.clone(), 0..6);
+            prop_oneof![
+                prop::collection::vec(inner, 0..6).prop_map(Value::from),
+                members.prop_map(|members| Value::from(serde_json::Map::from_iter(members))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_comes_back(value in any_json()) {
+            prop_assert_eq!(written(&value.to_string()), Some(value.to_string()));
+            let spaced = serde_json::to_string_pretty(&value).unwrap();
+            prop_assert_eq!(written(&spaced), Some(value.to_string()));
+        }
+
+        #[test]
+        fn nothing_makes_it_panic(text in "[\\[\\]{}:,\"\\\\0-9a-fu \n-]{0,40}") {
+            let _ = written(&text);
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The gate of a host: rules first, then what a person has said, then the person.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
+
+use tokio::sync::Semaphore;
+use wharf_json::Raw;
+use wharf_policy::{
+    Action, Grant, GrantScope, Grants, Judge, Judgement, Lifetime, Pins, Policy, Problem, Reason, Rule, SourcedRule,
+    difference,
+};
+use wharf_spec::{Fingerprint, ServerName, ToolId};
+use wharf_tools::{Attempt, Caller, Check, Consent, Description, Gate, Permission, Refusal, RefusalReason, Risk};
+
+use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, put};
+use crate::context::Context;
+use crate::events::Event;
+
+/// Takes the rule that an "always" becomes, to write it where rules are kept. Called on a thread of the runtime: it
+/// must return at once.
+pub type RuleSink = Arc<dyn Fn(&Rule) + Send + Sync>;
+
+/// What is done where the rules say that a person is to be asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhenAsked {
+    /// The person is asked; where there is none, the call is refused.
+    #[default]
+    Ask,
+    /// It is allowed. What is denied stays denied.
+    Allow,
+}
+
+/// Decides over rules, grants and pins, and asks a person where those say so.
+pub(crate) struct RuleGate {
+    rules: Vec<SourcedRule>,
+    when_asked: WhenAsked,
+    asker: Option<Arc<dyn Asker>>,
+    sink: Option<RuleSink>,
+    state: Mutex<State>,
+    context: OnceLock<Weak<Context>>,
+    /// One question at a time: the answer to the first may answer the next.
+    desk: Arc<Semaphore>,
+}
+
+struct State {
+    policy: Arc<Policy>,
+    servers: Vec<ServerName>,
+    grants: Grants,
+    pins: Pins,
+}
+
+/// What a gate is made with.
+pub(crate) struct GateParts {
+    pub rules: Vec<SourcedRule>,
+    pub when_asked: WhenAsked,
+    pub asker: Option<Arc<dyn Asker>>,
+    pub sink: Option<RuleSink>,
+    pub pins: Pins,
+}
+
+/// An attempt that outlives whoever made it, while a person thinks.
+struct Pending {
+    caller: Caller,
+    tool: Arc<Description>,
+    arguments: Raw,
+}
+
+impl RuleGate {
+    pub fn new(parts: GateParts) -> Arc<Self> {
+        let GateParts { rules, when_asked, asker, sink, pins } = parts;
+        let policy = Arc::new(Policy::compile(rules.clone(), &[]));
+        let state = State { policy, servers: Vec::new(), grants: Grants::default(), pins };
+        Arc::new(Self {
+            rules,
+            when_asked,
+            asker,
+            sink,
+            state: Mutex::new(state),
+            context: OnceLock::new(),
+            desk: Arc::new(Semaphore::new(1)),
+        })
+    }
+
+    /// The host whose gate it is.
+    pub fn serve(&self, context: &Arc<Context>) {
+        // Said once, by whoever makes both.
+        let _ = self.context.set(Arc::downgrade(context));
+    }
+
+    /// These are the servers now: a rule may mean something else than before.
+    pub fn servers_changed(&self, servers: Vec<ServerName>) {
+        let policy = Arc::new(Policy::compile(self.rules.clone(), &servers));
+        let mut state = self.state();
+        for gone in state.servers.iter().filter(|server| !servers.contains(server)).cloned().collect::<Vec<_>>() {
+            state.grants.forget(&gone);
+        }
+        state.policy = policy;
+        state.servers = servers;
+    }
+
+    /// What is wrong with the rules.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.state().policy.problems().to_vec()
+    }
+
+    /// Which definitions were approved.
+    pub fn pins(&self) -> Pins {
+        self.state().pins.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn context(&self) -> Option<Arc<Context>> {
+        self.context.get()?.upgrade()
+    }
+
+    fn judge(&self, tool: &Description, arguments: &Raw) -> Judgement {
+        let now = Instant::now();
+        let state = &mut *self.state();
+        let State { policy, grants, pins, .. } = state;
+        let mut judge = Judge { policy, grants, pins, now };
+        let Some((server, origin)) = tool.origin.as_ref().and_then(|origin| Some((server_of(tool)?, origin))) else {
+            let risk = match (tool.permission, tool.risk) {
+                (Permission::NotNeeded, Risk::Low) => wharf_policy::Risk::Low,
+                _ => wharf_policy::Risk::High,
+            };
+            return judge.judge(&wharf_policy::Attempt::plain(&tool.name, arguments, risk), None);
+        };
+        let mut attempt = wharf_policy::Attempt::mcp(&server, &origin.name, arguments);
+        attempt.trust = self.is_trusted(&server);
+        judge.judge(&attempt, Some(&origin.fingerprint))
+    }
+
+    fn is_trusted(&self, server: &ServerName) -> bool {
+        let Some(context) = self.context.get().and_then(Weak::upgrade) else { return false };
+        let servers = context.servers.load();
+        servers.get(server).is_some_and(|server| server.kept.load().settings.trust)
+    }
+
+    /// Remembers that this definition was called with everybody's consent.
+    fn pin(&self, tool: &Description) {
+        let Some((id, fingerprint)) = identity(tool) else { return };
+        let Some(context) = self.context() else { return };
+        let definition = context.shelf.peek().tool(&id).map(|tool| tool.definition.raw.clone());
+        let Some(definition) = definition else { return };
+        let approved = self.state().pins.approve(id, fingerprint, definition.get());
+        match approved {
+            Ok(()) => context.keep_pins(),
+            Err(full) => tracing::warn!("{full}"),
+        }
+    }
+
+    /// Decides without asking anybody, if that can be done.
+    fn decide(&self, caller: &Caller, tool: &Arc<Description>, arguments: &Raw) -> Decided {
+        match self.judge(tool, arguments) {
+            Judgement::Allow { why, first_seen } => {
+                if first_seen {
+                    self.pin(tool);
+                }
+                self.note(caller, tool, arguments, "allow", &why.to_string());
+                Decided::Yes
+            }
+            Judgement::Deny { why } => {
+                self.note(caller, tool, arguments, "deny", &why.to_string());
+                Decided::No(Refusal::new(RefusalReason::Denied { rule: why.to_string() }))
+            }
+            Judgement::Ask { why, changed } => {
+                if caller.consent == Consent::Given || self.when_asked == WhenAsked::Allow {
+                    self.pin(tool);
+                    self.note(caller, tool, arguments, "allow", "the caller has consented");
+                    return Decided::Yes;
+                }
+                Decided::Ask { why, changed }
+            }
+        }
+    }
+
+    fn nobody(&self, tool: &Description, changed: bool) -> Refusal {
+        if changed {
+            let hint = "a person has to look at what has changed and call it once";
+            return Refusal::new(RefusalReason::DefinitionChanged).with_hint(hint);
+        }
+        let rule = match identity(tool) {
+            Some((id, _)) => Rule::naming(&id, Action::Allow, &self.state().servers).ok(),
+            None => Some(Rule { tool: tool.name.to_string(), pattern: None, action: Action::Allow }),
+        };
+        let rule = rule.and_then(|rule| serde_json::to_string(&rule).ok()).unwrap_or_default();
+        Refusal::new(RefusalReason::NobodyToAsk { rule })
+    }
+
+    /// Asks, unless the answer to another question has made this one needless.
+    async fn ask(self: Arc<Self>, pending: Pending) -> Result<(), Refusal> {
+        let Pending { caller, tool, arguments } = pending;
+        let _desk = self.desk.acquire().await;
+        let (why, changed) = match self.decide(&caller, &tool, &arguments) {
+            Decided::Yes => return Ok(()),
+            Decided::No(refusal) => return Err(refusal),
+            Decided::Ask { why, changed } => (why, changed),
+        };
+        let Some(asker) = &self.asker else { return Err(self.nobody(&tool, changed.is_some())) };
+        let asked_about = self.standing_of(&tool);
+        let ask = self.question(&caller, &tool, &arguments, &why, changed.as_deref());
+        let answer = match ask {
+            Some(ask) => put(&**asker, |reply| Ask::Permission(ask, reply)).await,
+            None => None,
+        };
+        let Some(answer) = answer.filter(|answer| *answer != PermissionAnswer::No) else {
+            self.note(&caller, &tool, &arguments, "deny", "the person said no, or nothing");
+            return Err(Refusal::new(RefusalReason::SaidNo));
+        };
+        if self.standing_of(&tool) != asked_about {
+            self.note(&caller, &tool, &arguments, "deny", "the server is another one than was asked about");
+            return Err(Refusal::new(RefusalReason::ApprovalStale));
+        }
+        self.remember(&tool, answer);
+        self.note(&caller, &tool, &arguments, "allow", "the person said yes");
+        Ok(())
+    }
+
+    fn question(
+        &self,
+        caller: &Caller,
+        tool: &Arc<Description>,
+        arguments: &Raw,
+        why: &Reason,
+        before: Option<&str>,
+    ) -> Option<PermissionAsk> {
+        let id = match identity(tool) {
+            Some((id, _)) => id,
+            None => ToolId::new(&ServerName::new("wharf").ok()?, &*tool.name),
+        };
+        let context = self.context()?;
+        context.crier.tell(Event::Asked { server: id.server.clone(), kind: "permission" });
+        let after = context.shelf.peek().tool(&id).map(|tool| tool.definition.raw.clone());
+        let changed = before.zip(after).map(|(before, after)| difference(before, after.get()).to_string());
+        let (tool, arguments, caller) = (Arc::clone(tool), arguments.clone(), Arc::clone(&caller.name));
+        Some(PermissionAsk { id, tool, arguments, caller, reason: why.to_string(), changed })
+    }
+
+    /// Which connection and definition a tool has now; an answer is about these and no other.
+    fn standing_of(&self, tool: &Description) -> Option<(u64, u64, Option<Fingerprint>)> {
+        let (id, _) = identity(tool)?;
+        let context = self.context()?;
+        let server = context.server(id.server.as_str()).ok()?;
+        let fingerprint = context.shelf.peek().tool(&id).map(|tool| tool.fingerprint);
+        let epoch = server.passage().map_or(0, |passage| passage.epoch);
+        Some((server.generation, epoch, fingerprint))
+    }
+
+    fn remember(&self, tool: &Description, answer: PermissionAnswer) {
+        self.pin(tool);
+        let lifetime = match answer {
+            PermissionAnswer::Once | PermissionAnswer::No => return,
+            PermissionAnswer::Session => Lifetime::Session,
+            PermissionAnswer::Always => Lifetime::Always,
+        };
+        let Some((id, definition)) = identity(tool) else { return };
+        let grant = Grant { tool: id, arguments: GrantScope::Any, lifetime, definition, until: None };
+        let rule = {
+            let mut state = self.state();
+            let rule = grant.as_rule(&state.servers);
+            state.grants.add(grant);
+            rule
+        };
+        match (lifetime, rule, &self.sink) {
+            (Lifetime::Always, Ok(rule), Some(sink)) => sink(&rule),
+            (Lifetime::Always, Err(why), _) => tracing::warn!("it holds for this session only: {why}"),
+            _ => {}
+        }
+    }
+
+    fn note(&self, caller: &Caller, tool: &Description, arguments: &Raw, verdict: &'static str, why: &str) {
+        let Some(context) = self.context() else { return };
+        let Some(audit) = &context.audit else { return };
+        if let Some((id, _)) = identity(tool) {
+            audit.decided(&id, arguments, caller, verdict, why.to_owned());
+        }
+    }
+}
+
+enum Decided {
+    Yes,
+    No(Refusal),
+    Ask { why: Reason, changed: Option<Arc<str>> },
+}
+
+/// The server a tool is of.
+fn server_of(tool: &Description) -> Option<ServerName> {
+    ServerName::new(&tool.origin.as_ref()?.provider).ok()
+}
+
+fn identity(tool: &Description) -> Option<(ToolId, Fingerprint)> {
+    let origin = tool.origin.as_ref()?;
+    Some((ToolId::new(&server_of(tool)?, Arc::clone(&origin.name)), origin.fingerprint))
+}
+
+/// The gate as the registry and the host hold it.
+pub(crate) struct SharedGate(pub Arc<RuleGate>);
+
+impl Gate for SharedGate {
+    fn check(&self, attempt: Attempt<'_>) -> Check {
+        let Attempt { caller, tool, arguments } = attempt;
+        match self.0.decide(caller, tool, arguments) {
+            Decided::Yes => Check::Pass,
+            Decided::No(refusal) => Check::Refuse(refusal),
+            Decided::Ask { changed, .. } if self.0.asker.is_none() => {
+                let refusal = self.0.nobody(tool, changed.is_some());
+                self.0.note(caller, tool, arguments, "deny", "nobody is there to ask");
+                Check::Refuse(refusal)
+            }
+            Decided::Ask { .. } => {
+                let (caller, tool, arguments) = (caller.clone(), Arc::clone(tool), arguments.clone());
+                Check::Ask(Box::pin(Arc::clone(&self.0).ask(Pending { caller, tool, arguments })))
+            }
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Many servers as one: the handle an embedder holds.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use wharf_client::{Answer, Connection};
+use wharf_json::Raw;
+use wharf_spec::{ServerEntry, ServerName, ToolId};
+use wharf_tools::Registry;
+
+use crate::builder::HostBuilder;
+use crate::call::{CallOptions, Reply};
+use crate::catalog::Catalog;
+use crate::context::Context;
+use crate::error::HostError;
+use crate::events::Events;
+use crate::roster::{self, Changes};
+use crate::server::{Kept, Server, Told};
+use crate::stats::{Stats, ToolStats};
+use crate::status::{ServerStatus, status};
+use crate::supervise::{Closing, Command, Keeper, Standing, Supervisor, moment, supervise};
+use crate::usage::Usage;
+use crate::watching::Watched;
+
+/// What closing takes beyond what the servers themselves are given.
+const CLOSE_MARGIN: Duration = Duration::from_secs(1);
+
+/// A set of servers kept connected, and what they can do. Cheap to clone.
+///
+/// When the last clone is dropped every server is ended, without waiting; [`Host::close`] ends them politely.
+#[derive(Clone)]
+pub struct Host {
+    owner: Arc<Owner>,
+}
+
+/// Owns every supervisor's task: dropped, it stops them, and each of them ends its server.
+struct Owner {
+    context: Arc<Context>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.context.closing.store(true, Ordering::Release);
+        // A poll under way keeps the context, and with it the set it is in.
+        self.context.background.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+}
+
+impl Host {
+    /// A host to be made.
+    pub fn builder() -> HostBuilder {
+        HostBuilder::default()
+    }
+
+    pub(crate) fn over(context: Arc<Context>) -> Self {
+        Self { owner: Arc::new(Owner { context, tasks: Mutex::default() }) }
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.owner.context
+    }
+
+    /// Calls a tool, if the gate lets it pass. Its server is started or waited for where need be.
+    ///
+    /// Dropping the future withdraws the call.
+    pub async fn call(&self, tool: &ToolId, arguments: &Raw, options: CallOptions) -> Result<Reply, HostError> {
+        self.context().call(tool, arguments, options).await
+    }
+
+    /// Sends any method to a server, raw in and raw out. A `tools/call` passes the gate like any other call.
+    ///
+    /// Dropping the future withdraws it.
+    pub async fn request(
+        &self,
+        server: &ServerName,
+        method: &str,
+        params: Option<&Raw>,
+        options: CallOptions,
+    ) -> Result<Answer, HostError> {
+        self.context().request(server, method, params, options).await
+    }
+
+    /// The tool a name stands for, in whichever way somebody spelt it.
+    pub fn resolve(&self, name: &str) -> Result<ToolId, HostError> {
+        let catalog = self.context().shelf.peek();
+        match catalog.resolve(name) {
+            Ok(tool) => Ok(tool.id.clone()),
+            Err(unresolved) => Err(HostError::Unresolved(unresolved.to_string())),
+        }
+    }
+
+    /// What all servers offer now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.context().shelf.catalog()
+    }
+
+    /// Changes with every change of the catalog.
+    pub fn catalog_changes(&self) -> watch::Receiver<u64> {
+        self.context().shelf.changes()
+    }
+
+    /// The tools an agent may call: those of the servers, and whatever else is registered. Calls pass the same gate.
+    pub fn registry(&self) -> &Arc<Registry> {
+        self.context().shelf.registry()
+    }
+
+    /// What is known of every server, in the order of their names.
+    pub fn status(&self) -> Vec<ServerStatus> {
+        let servers = self.context().servers.load();
+        let mut all: Vec<ServerStatus> = servers.values().map(|server| status(self.context(), server)).collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+
+    /// What is known of one server.
+    pub fn status_of(&self, server: &str) -> Result<ServerStatus, HostError> {
+        Ok(status(self.context(), &*self.context().server(server)?))
+    }
+
+    /// How often its tools were called, and how long that took.
+    pub fn stats_of(&self, server: &str) -> Result<Vec<ToolStats>, HostError> {
+        Ok(self.context().server(server)?.stats.read())
+    }
+
+    /// What is wrong with the rules: those that can never match, those that could mean two servers.
+    pub fn rule_problems(&self) -> Vec<wharf_policy::Problem> {
+        self.context().rules.problems()
+    }
+
+    /// Lets a tool out of quarantine, with the definition it has now and no other.
+    pub async fn release(&self, tool: &ToolId) -> Result<(), HostError> {
+        let context = self.context();
+        let server = context.server(tool.server.as_str())?;
+        let found = context.shelf.peek().tool(tool).map(|tool| tool.fingerprint);
+        let Some(fingerprint) = found else {
+            return Err(HostError::UnknownTool {
+                server: tool.server.clone(),
+                tool: tool.tool.to_string(),
+                nearest: None,
+                because: None,
+            });
+        };
+        context.release(fingerprint);
+        context.filter_anew(&server).await;
+        Ok(())
+    }
+
+    /// What happens from now on.
+    pub fn events(&self) -> Events {
+        self.context().crier.listen()
+    }
+
+    /// The connection to a server that is ready, for whatever the host itself has no words for. Does not wait.
+    pub fn connection(&self, server: &str) -> Result<Connection, HostError> {
+        let server = self.context().server(server)?;
+        let passage = server.passage();
+        passage.map(|passage| passage.connection).ok_or_else(|| server.unavailable(&server.standing.borrow()))
+    }
+
+    /// Waits until every server that is not lazy is ready, with its lists read, or is not going to be.
+    pub async fn settled(&self) {
+        let servers = self.context().servers.load_full();
+        for server in servers.values() {
+            server.settled().await;
+        }
+    }
+
+    /// Brings a server up and waits for the first attempt to end, whatever it was before.
+    pub async fn connect(&self, server: &str) -> Result<(), HostError> {
+        self.bring_up(server, Command::Connect).await
+    }
+
+    /// Takes a server off and brings it up again.
+    pub async fn reconnect(&self, server: &str) -> Result<(), HostError> {
+        self.bring_up(server, Command::Reconnect).await
+    }
+
+    async fn bring_up(&self, server: &str, command: Command) -> Result<(), HostError> {
+        let server = self.context().server(server)?;
+        let number = server.command(command);
+        server.has_obeyed(number).await;
+        server.attempted().await
+    }
+
+    /// Takes a server off until somebody connects it. Calls of it err from now on.
+    pub async fn disconnect(&self, server: &str) -> Result<(), HostError> {
+        let server = self.context().server(server)?;
+        let number = server.command(Command::Disconnect);
+        server.has_obeyed(number).await;
+        Ok(())
+    }
+
+    /// Switches a server on for as long as this host runs. One that is not approved stays so.
+    pub async fn enable(&self, server: &str) -> Result<(), HostError> {
+        self.admit(server, wharf_spec::Admission::Enabled).await
+    }
+
+    /// Switches a server off for as long as this host runs.
+    pub async fn disable(&self, server: &str) -> Result<(), HostError> {
+        self.admit(server, wharf_spec::Admission::Disabled).await
+    }
+
+    async fn admit(&self, server: &str, admission: wharf_spec::Admission) -> Result<(), HostError> {
+        let context = self.context();
+        let changing = context.changing.acquire().await;
+        let server = context.server(server)?;
+        let mut settings = server.kept.load().settings.clone();
+        if settings.admission == wharf_spec::Admission::Unapproved {
+            return Err(server.unavailable(&server.standing.borrow()));
+        }
+        settings.admission = admission;
+        let number = server.keep(settings);
+        drop(changing);
+        server.has_obeyed(number).await;
+        context.filter_anew(&server).await;
+        Ok(())
+    }
+
+    /// Makes these the servers, beside those in this process: what is new is added, what is missing is taken off, what
+    /// has changed is replaced, and everything else stays as it is. Calls under way on what is taken off have a moment
+    /// to end.
+    pub async fn set_servers(&self, servers: Vec<ServerEntry>) -> Changes {
+        let (wanted, errors) = roster::told(servers);
+        let mut changes = roster::change(self, wanted).await;
+        changes.errors.extend(errors);
+        changes
+    }
+
+    /// Starts to keep a server. The name must be free.
+    pub(crate) async fn add(&self, name: ServerName, told: Told) {
+        let server = self.begin(name, told).await;
+        let context = self.context();
+        context.servers.rcu(|servers| {
+            let mut servers = HashMap::clone(servers);
+            servers.insert(server.name.clone(), Arc::clone(&server));
+            servers
+        });
+        context.tell_gate();
+    }
+
+    /// Makes a server and its supervisor, which begins to keep it.
+    pub(crate) async fn begin(&self, name: ServerName, told: Told) -> Arc<Server> {
+        let context = Arc::clone(self.context());
+        let (words, inbox) = mpsc::unbounded_channel();
+        let kept = Kept::new(told.settings);
+        let seed = u64::from(context.jitter(Duration::from_secs(1)).subsec_nanos()) + 1;
+        let supervisor = Supervisor::new(kept.keeping(), seed, moment());
+        let (standing, published) = watch::channel(Standing::of(&supervisor));
+        let server = Arc::new(Server {
+            name,
+            generation: context.generations.fetch_add(1, Ordering::Relaxed) + 1,
+            reach: told.reach,
+            kept: ArcSwap::from_pointee(kept),
+            words,
+            wanted: tokio::sync::Notify::new(),
+            standing: published,
+            listed: watch::Sender::default(),
+            sent: Mutex::default(),
+            obeyed: watch::Sender::default(),
+            anew: tokio::sync::Notify::new(),
+            usage: Usage::new(),
+            stats: Stats::default(),
+            results: crate::results::KeptResults::default(),
+            watched: Watched::new(),
+        });
+        context.recall(&server).await;
+        let mut keeper = Keeper {
+            context,
+            server: Arc::clone(&server),
+            supervisor,
+            words: inbox,
+            standing,
+            closing: Closing::default(),
+            check: None,
+        };
+        keeper.begin();
+        let mut tasks = self.owner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(supervise(keeper));
+        drop(tasks);
+        server
+    }
+
+    /// Ends everything: no new calls, those under way withdrawn, every server ended, with one deadline for all of it.
+    ///
+    /// Dropped while it waits, the servers go on ending.
+    pub async fn close(&self) {
+        let context = self.context();
+        let limits = &context.options.limits;
+        let deadline = Instant::now() + limits.stop_grace + limits.term_grace + CLOSE_MARGIN;
+        context.closing.store(true, Ordering::Release);
+        self.dismiss();
+        let mut background = std::mem::take(&mut *context.background.lock().unwrap_or_else(PoisonError::into_inner));
+        background.abort_all();
+        // Servers that are being added just now are to be ended as well; none is added after that.
+        let _none_added = tokio::time::timeout_at(deadline, context.changing.acquire()).await;
+        self.dismiss();
+        let mut tasks = std::mem::take(&mut *self.owner.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        while let Ok(Some(_)) = tokio::time::timeout_at(deadline, tasks.join_next()).await {}
+        tasks.abort_all();
+        while let Ok(Some(_)) = tokio::time::timeout_at(deadline, background.join_next()).await {}
+        if let Some(audit) = &context.audit {
+            audit.flush().await;
+        }
+        if let Some(disk) = &context.disk {
+            disk.flush().await;
+        }
+    }
+
+    /// Tells every server to leave.
+    fn dismiss(&self) {
+        let servers = self.context().servers.swap(Arc::default());
+        servers.values().for_each(|server| server.leave());
+    }
+}

@@ -1,0 +1,134 @@
+//! Letters as they look: whatever a word is spelt with, it reads the same.
+
+/// What a character is to a reader of words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Folded {
+    /// A letter or digit, as the plain small letter it looks like.
+    Letter(char),
+    /// Nothing: it has no width, or it is an apostrophe.
+    Nothing,
+    /// Whatever stands between words.
+    Break,
+}
+
+/// Folds one character. Digits become the letters they stand in for, and `l` becomes `i`: two words that fold to the
+/// same letters look the same to a reader who does not look twice.
+pub(super) fn fold(character: char) -> Folded {
+    match u8::try_from(character) {
+        Ok(byte) if byte < 128 => ASCII[usize::from(byte)],
+        _ if is_invisible(character) => Folded::Nothing,
+        _ => other(character),
+    }
+}
+
+/// Characters without a width of their own: joiners, marks, combining accents, tags.
+pub(super) fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{20d0}'..='\u{20f0}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+const ASCII: [Folded; 128] = {
+    let mut table = [Folded::Break; 128];
+    let mut byte = 0u8;
+    while byte < 128 {
+        table[byte as usize] = match byte {
+            b'l' | b'L' | b'1' => Folded::Letter('i'),
+            b'a'..=b'z' => Folded::Letter(byte as char),
+            b'A'..=b'Z' => Folded::Letter(byte.to_ascii_lowercase() as char),
+            b'0' => Folded::Letter('o'),
+            b'3' => Folded::Letter('e'),
+            b'4' => Folded::Letter('a'),
+            b'5' | b'$' => Folded::Letter('s'),
+            b'7' => Folded::Letter('t'),
+            b'8' => Folded::Letter('b'),
+            b'9' => Folded::Letter('g'),
+            b'2' | b'6' => Folded::Letter(byte as char),
+            b'\'' | b'`' => Folded::Nothing,
+            _ => Folded::Break,
+        };
+        byte += 1;
+    }
+    table
+};
+
+fn other(character: char) -> Folded {
+    let small = character.to_lowercase().next().unwrap_or(character);
+    match small {
+        '’' | '‘' | 'ʼ' | '´' => Folded::Nothing,
+        _ => match look_alike(small) {
+            'l' => Folded::Letter('i'),
+            letter if letter.is_alphanumeric() => Folded::Letter(letter),
+            _ => Folded::Break,
+        },
+    }
+}
+
+/// The plain letter that a small letter outside ASCII looks like.
+fn look_alike(letter: char) -> char {
+    let plain = |from: u32| char::from(b'a' + u8::try_from((u32::from(letter) - from) % 26).unwrap_or_default());
+    match letter {
+        // Full-width, mathematical (alphabets of 26, capitals among them), circled and parenthesised letters.
+        '\u{ff41}'..='\u{ff5a}' => plain(0xff41),
+        '\u{1d400}'..='\u{1d6a3}' => plain(0x1d400),
+        '\u{24d0}'..='\u{24e9}' => plain(0x24d0),
+        '\u{249c}'..='\u{24b5}' => plain(0x249c),
+        '\u{1f130}'..='\u{1f149}' => plain(0x1f130),
+        'à'..='å' | 'ā' | 'ă' | 'ą' | 'а' | 'α' | 'ɑ' | 'ᴀ' | 'ª' => 'a',
+        'ь' | 'в' | 'β' | 'ʙ' | 'ƅ' => 'b',
+        'ç' | 'ć' | 'č' | 'с' | 'ϲ' | 'ᴄ' | 'ⅽ' | '¢' => 'c',
+        'ď' | 'đ' | 'ԁ' | 'ᴅ' | 'ⅾ' => 'd',
+        'è'..='ë' | 'ē' | 'ė' | 'ę' | 'ě' | 'е' | 'є' | 'ё' | 'ҽ' | 'ε' | 'ᴇ' | '€' => 'e',
+        'ꜰ' | 'ƒ' => 'f',
+        'ğ' | 'ġ' | 'ɡ' | 'ց' | 'ɢ' => 'g',
+        'һ' | 'հ' | 'ʜ' | 'н' => 'h',
+        'ì'..='ï' | 'ī' | 'ı' | 'і' | 'ї' | 'ι' | 'ɪ' | 'ⅰ' | 'ľ' | 'ĺ' | 'ł' | 'ӏ' | 'ⅼ' | 'ʟ' => 'i',
+        'ј' | 'ʝ' | 'ᴊ' => 'j',
+        'к' | 'κ' | 'ᴋ' | 'ķ' => 'k',
+        'м' | 'ᴍ' | 'ⅿ' => 'm',
+        'ñ' | 'ń' | 'ň' | 'ո' | 'η' | 'ɴ' | 'п' => 'n',
+        'ò'..='ö' | 'ø' | 'ō' | 'ő' | 'о' | 'ο' | 'σ' | 'օ' | 'ᴏ' => 'o',
+        'р' | 'ρ' | 'ᴘ' | 'þ' => 'p',
+        'ԛ' | 'զ' => 'q',
+        'г' | 'ŕ' | 'ř' | 'ʀ' => 'r',
+        'ś' | 'ş' | 'š' | 'ѕ' | 'ꜱ' | 'ʂ' => 's',
+        'ţ' | 'ť' | 'т' | 'τ' | 'ᴛ' | '†' => 't',
+        'ù'..='ü' | 'ū' | 'ű' | 'υ' | 'ս' | 'ᴜ' | 'ц' => 'u',
+        'ν' | 'ѵ' | 'ᴠ' | 'ⅴ' => 'v',
+        'ѡ' | 'ω' | 'ԝ' | 'ᴡ' | 'ш' | 'щ' => 'w',
+        'х' | 'χ' | 'ⅹ' => 'x',
+        'ý' | 'ÿ' | 'у' | 'γ' | 'ү' | 'ʏ' => 'y',
+        'ź' | 'ż' | 'ž' | 'ᴢ' => 'z',
+        _ => letter,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_alike_folds_alike() {
+        let folded = |text: &str| -> String {
+            let letters = text.chars().map(fold).filter(|folded| *folded != Folded::Nothing);
+            letters.map(|folded| if let Folded::Letter(letter) = folded { letter } else { ' ' }).collect()
+        };
+        for text in [
+            "ignore",
+            "IGNORE",
+            "iɡnоrе",
+            "𝐢𝐠𝐧𝐨𝐫𝐞",
+            "ｉｇｎｏｒｅ",
+            "ⓘⓖⓝⓞⓡⓔ",
+            "1gn0r3",
+            "ig\u{200b}nore",
+            "ígnòré",
+            "lgn0re",
+        ] {
+            assert_eq!(folded(text), "ignore", "{text}");
+        }
+        assert_eq!(folded("don't — tell"), "dont   teii");
+        assert_eq!(folded("忽略"), "忽略");
+    }
+}

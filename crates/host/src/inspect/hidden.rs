@@ -1,0 +1,129 @@
+//! What nobody sees: characters without a shape, text behind white space, letters of the wrong script.
+
+use super::fold::{Folded, fold, is_invisible};
+use super::{Add, FindingRule, Weight};
+
+/// Finds text that a person who looks at it does not see, or does not see as what it is.
+pub(super) fn read(text: &str, add: &mut Add<'_>) {
+    if let Some(end) = blank_end(text) {
+        add(FindingRule::BuriedText, Weight::Certain, &text[end..]);
+    }
+    if let Some(at) = text.bytes().position(|byte| matches!(byte, 0..=0x08 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f)) {
+        let weight = if text.contains('\u{1b}') { Weight::Certain } else { Weight::Suspect };
+        add(FindingRule::HiddenText, weight, &text[at..]);
+    }
+    if text.is_ascii() {
+        return;
+    }
+    if let Some(at) = text.find(|character| matches!(character, '\u{80}'..='\u{9f}')) {
+        add(FindingRule::HiddenText, Weight::Certain, &text[at..]);
+    }
+    unseen(text, add);
+    look_alikes(text, add);
+}
+
+/// Where the text goes on after so much white space that no window shows both sides of it.
+fn blank_end(text: &str) -> Option<usize> {
+    const MOST_SPACES: usize = 200;
+    const MOST_LINES: usize = 25;
+    let (mut spaces, mut lines) = (0, 0);
+    for (at, character) in text.char_indices() {
+        match character {
+            '!'..='~' if spaces < MOST_SPACES && lines < MOST_LINES => (spaces, lines) = (0, 0),
+            '\n' => lines += 1,
+            ' ' => spaces += 1,
+            _ if character.is_whitespace() || is_invisible(character) || character == '\u{2800}' => spaces += 1,
+            _ if spaces >= MOST_SPACES || lines >= MOST_LINES => return Some(at),
+            _ => (spaces, lines) = (0, 0),
+        }
+    }
+    None
+}
+
+/// Judges by what the invisible characters are and how they stand.
+fn unseen(text: &str, add: &mut Add<'_>) {
+    let tags = tagged(text);
+    if !tags.is_empty() {
+        add(FindingRule::HiddenText, Weight::Certain, &tags);
+        super::words::read(&tags, false, add);
+    }
+    let Some(at) = text.find(is_telling) else { return };
+    let weight = match () {
+        () if text.contains(['\u{202d}', '\u{202e}']) => Weight::Certain,
+        () if longest_run(text) >= 4 || inside_words(text) >= 3 => Weight::Certain,
+        () if text.contains(|mark| matches!(mark, '\u{2066}'..='\u{2069}' | '\u{202a}'..='\u{202c}')) => {
+            Weight::Suspect
+        }
+        () if inside_words(text) > 0 => Weight::Suspect,
+        () => Weight::Note,
+    };
+    add(FindingRule::HiddenText, weight, &text[at..]);
+}
+
+/// The letters that tag characters carry. Flags of countries within countries are spelt with them too.
+fn tagged(text: &str) -> String {
+    const FLAG: char = '\u{1f3f4}';
+    let mut letters = String::new();
+    let mut in_flag = false;
+    for character in text.chars() {
+        match character {
+            '\u{e0000}'..='\u{e007f}' if in_flag => in_flag = character != '\u{e007f}',
+            '\u{e0020}'..='\u{e007e}' => letters.extend(char::from_u32(u32::from(character) - 0xe0000)),
+            '\u{e0000}'..='\u{e007f}' => letters.push('\u{fffd}'),
+            _ => in_flag = character == FLAG,
+        }
+    }
+    letters
+}
+
+/// Invisible, and not what accents and emoji are made of.
+fn is_telling(character: char) -> bool {
+    is_invisible(character)
+        && !matches!(character, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{20d0}'..='\u{20f0}' | '\u{fe0e}'
+            | '\u{fe0f}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|character| !is_telling(character) && !matches!(character, '\u{fe00}'..='\u{fe0f}'))
+        .map(|run| run.chars().count())
+        .max()
+        .unwrap_or_default()
+}
+
+/// How often something invisible stands between two Latin letters, where no script needs it.
+fn inside_words(text: &str) -> usize {
+    let mut count = 0;
+    let (mut letter_before, mut parted) = (false, false);
+    for character in text.chars() {
+        // A soft hyphen is how long words say where they may be broken.
+        if is_telling(character) && character != '\u{ad}' {
+            parted = true;
+            continue;
+        }
+        let is_letter = character.is_ascii_alphabetic();
+        count += usize::from(letter_before && parted && is_letter);
+        (letter_before, parted) = (is_letter, false);
+    }
+    count
+}
+
+/// Finds words in which letters of another script stand among Latin ones.
+fn look_alikes(text: &str, add: &mut Add<'_>) {
+    const ENOUGH: usize = 3;
+    let is_mixed = |word: &&str| {
+        let latin = word.chars().filter(char::is_ascii_alphabetic).count();
+        latin >= 2 && word.chars().any(is_borrowed)
+    };
+    let mut mixed = text.split(|character: char| !character.is_alphanumeric()).filter(is_mixed);
+    if let Some(first) = mixed.next() {
+        let weight = if mixed.take(ENOUGH).count() + 1 >= ENOUGH { Weight::Certain } else { Weight::Suspect };
+        add(FindingRule::LookAlike, weight, first);
+    }
+}
+
+/// A Greek, Cyrillic or Armenian letter that reads as a Latin one; not the signs of units and of mathematics.
+fn is_borrowed(character: char) -> bool {
+    let is_other =
+        matches!(character, '\u{370}'..='\u{58f}' if !matches!(character, 'μ' | 'Ω' | 'Δ' | 'π' | 'α' | 'β' | 'σ'));
+    is_other && matches!(fold(character), Folded::Letter(letter) if letter.is_ascii())
+}

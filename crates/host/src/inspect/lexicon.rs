@@ -1,0 +1,299 @@
+//! The table of phrases, made ready for matching: every word a number, every step of a phrase a set of numbers.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::LazyLock;
+
+use super::fold::{Folded, fold};
+use super::phrases::{self, CLASSES, FILLERS, TOGETHER, TONE};
+use super::{FindingRule, Weight};
+
+pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::compile);
+
+/// How many classes of several words there may be.
+pub(super) const GROUPS: usize = 8;
+
+/// Sets of words, one bit each.
+pub(super) type Sets = [u64; 20];
+
+#[derive(Default)]
+pub(super) struct Lexicon {
+    words: HashMap<Hash, u16, BuildHasherDefault<AsIs>>,
+    /// The classes that hold phrases of several words, by name.
+    groups: Vec<&'static str>,
+    /// What is in those classes: the class and all words, by the number of the first word.
+    members: Vec<Vec<(usize, Vec<u16>)>>,
+    /// The phrases by the number of the word they may begin with.
+    by_word: Vec<Vec<Pattern>>,
+    /// The phrases by the class they may begin with.
+    by_group: [Vec<Pattern>; GROUPS],
+    /// The sets that steps of phrases accept, by how they are written.
+    sets: HashMap<String, u16>,
+    /// Which sets every word and every class of several words is in.
+    sets_of_word: Vec<Sets>,
+    sets_of_group: [Sets; GROUPS],
+    /// The classes that are looked for together, by name, each a bit.
+    traits: Vec<&'static str>,
+    /// Which of those every word and every class of several words is in.
+    by_trait: (Vec<u64>, [u64; GROUPS]),
+    /// How much each of those bits adds to the tone.
+    tone: Vec<(u64, i32)>,
+    /// What is a sign when one sentence has all of the first and none of the second.
+    together: Vec<(FindingRule, Weight, u64, u64)>,
+}
+
+/// A phrase from its second word on.
+#[derive(Clone)]
+pub(super) struct Pattern {
+    pub(super) rule: FindingRule,
+    pub(super) weight: Weight,
+    pub(super) steps: Vec<Step>,
+}
+
+/// One word of a phrase, with up to `gap` others before it; forbidden, none of those may be one of these.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    pub(super) gap: u8,
+    pub(super) is_forbidden: bool,
+    set: u16,
+}
+
+impl Step {
+    /// Whether the word or class that is in these sets will do.
+    pub(super) fn is_in(&self, sets: &Sets) -> bool {
+        sets[usize::from(self.set >> 6)] >> (self.set & 63) & 1 == 1
+    }
+}
+
+impl Pattern {
+    /// Whether a stretch with words in these sets can hold the rest of the phrase at all.
+    pub(super) fn is_possible(&self, sets: &Sets) -> bool {
+        self.steps.iter().all(|step| step.is_forbidden || step.is_in(sets))
+    }
+}
+
+impl Lexicon {
+    /// The bit of what stands in backticks.
+    pub(super) const CODE: u64 = 1;
+    /// The number of all words that no phrase has.
+    pub(super) const UNKNOWN: u16 = 0;
+    /// The number of the words that are not there at all.
+    pub(super) const FILLER: u16 = 1;
+
+    pub(super) fn word(&self, hash: Hash) -> u16 {
+        self.words.get(&hash).copied().unwrap_or(Self::UNKNOWN)
+    }
+
+    /// The phrases that may begin with a word.
+    pub(super) fn beginning_with(&self, word: u16) -> &[Pattern] {
+        self.by_word.get(usize::from(word)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The phrases that may begin with a member of a class.
+    pub(super) fn beginning_in(&self, group: usize) -> &[Pattern] {
+        &self.by_group[group]
+    }
+
+    /// Which of the classes that are looked for together a word is in, as bits.
+    pub(super) fn traits_of(&self, word: u16) -> u64 {
+        self.by_trait.0.get(usize::from(word)).copied().unwrap_or_default()
+    }
+
+    /// The same of a class of several words.
+    pub(super) fn traits_in(&self, group: usize) -> u64 {
+        self.by_trait.1[group]
+    }
+
+    /// What a sentence that has these bits is a sign of.
+    pub(super) fn together(&self, traits: u64) -> impl Iterator<Item = (FindingRule, Weight)> {
+        let fits = move |wanted: u64, unwanted: u64| traits & wanted == wanted && traits & unwanted == 0;
+        let signs = self.together.iter().filter(move |(_, _, wanted, unwanted)| fits(*wanted, *unwanted));
+        signs.map(|(rule, weight, _, _)| (*rule, *weight))
+    }
+
+    /// How a stretch of text sounds that has these bits, in points.
+    pub(super) fn tone(&self, traits: u64) -> i32 {
+        self.tone.iter().filter(|(bit, _)| traits & bit != 0).map(|(_, points)| points).sum()
+    }
+
+    /// The sets a word is in.
+    pub(super) fn sets_of(&self, word: u16) -> &Sets {
+        self.sets_of_word.get(usize::from(word)).unwrap_or(&[0; 20])
+    }
+
+    /// The sets a class of several words is in.
+    pub(super) fn sets_in(&self, group: usize) -> &Sets {
+        &self.sets_of_group[group]
+    }
+
+    /// The members of classes that begin with a word.
+    pub(super) fn members(&self, word: u16) -> &[(usize, Vec<u16>)] {
+        self.members.get(usize::from(word)).map_or(&[], Vec::as_slice)
+    }
+
+    fn compile() -> Self {
+        let mut lexicon = Self::default();
+        lexicon.words.extend(FILLERS.split(' ').map(|word| (Hash::of(word), Self::FILLER)));
+        for (name, members) in CLASSES.iter().filter(|(_, members)| members.contains(';')) {
+            lexicon.add_group(name, members);
+        }
+        for (rule, weight, list) in phrases::all() {
+            for written in *list {
+                lexicon.add(*rule, *weight, written);
+            }
+        }
+        // What stands in backticks is the first, and no word.
+        lexicon.traits.push("code");
+        for (rule, weight, names) in TOGETHER {
+            let (mut wanted, mut unwanted) = (0, 0);
+            for name in names.split(' ') {
+                match name.strip_prefix('!') {
+                    Some(name) => unwanted |= lexicon.trait_bit(name),
+                    None => wanted |= lexicon.trait_bit(name),
+                }
+            }
+            lexicon.together.push((*rule, *weight, wanted, unwanted));
+        }
+        for (name, points) in TONE {
+            let bit = lexicon.trait_bit(name);
+            lexicon.tone.push((bit, *points));
+        }
+        lexicon
+    }
+
+    fn trait_bit(&mut self, name: &'static str) -> u64 {
+        if let Some(known) = self.traits.iter().position(|known| *known == name) {
+            return 1 << known;
+        }
+        let bit = 1 << self.traits.len();
+        self.traits.push(name);
+        match self.groups.iter().position(|group| *group == name) {
+            Some(group) => self.by_trait.1[group] |= bit,
+            None => class(name).split(' ').for_each(|word| {
+                let number = usize::from(self.number(word));
+                self.by_trait.0.resize(self.by_trait.0.len().max(number + 1), 0);
+                self.by_trait.0[number] |= bit;
+            }),
+        }
+        bit
+    }
+
+    fn add_group(&mut self, name: &'static str, members: &str) {
+        let group = self.groups.len();
+        self.groups.push(name);
+        for member in members.split("; ") {
+            let words: Vec<u16> = member.split(' ').map(|word| self.number(word)).collect();
+            let first = usize::from(words[0]);
+            self.members.resize_with(self.members.len().max(first + 1), Vec::new);
+            self.members[first].push((group, words));
+        }
+    }
+
+    fn add(&mut self, rule: FindingRule, weight: Weight, written: &str) {
+        let (mut steps, mut gap) = (Vec::new(), 0);
+        for part in written.split(' ') {
+            match part.strip_prefix('~') {
+                Some(number) => gap = number.parse().expect("the table writes gaps as numbers"),
+                None => {
+                    let (choices, is_forbidden) = part.strip_prefix('!').map_or((part, false), |rest| (rest, true));
+                    steps.push(Step { gap: std::mem::take(&mut gap), is_forbidden, set: self.set(choices) });
+                }
+            }
+        }
+        let first = steps.remove(0);
+        let pattern = Pattern { rule, weight, steps };
+        self.by_word.resize_with(self.sets_of_word.len(), Vec::new);
+        let starts = self.by_word.iter_mut().zip(&self.sets_of_word).filter(|(_, sets)| first.is_in(sets));
+        starts.for_each(|(list, _)| list.push(pattern.clone()));
+        let groups = self.by_group.iter_mut().zip(&self.sets_of_group).filter(|(_, sets)| first.is_in(sets));
+        groups.for_each(|(list, _)| list.push(pattern.clone()));
+    }
+
+    /// The number of a set, and a bit for it at everything that is in it.
+    fn set(&mut self, written: &str) -> u16 {
+        if let Some(known) = self.sets.get(written) {
+            return *known;
+        }
+        let number = u16::try_from(self.sets.len()).expect("the table has some hundred sets");
+        self.sets.insert(written.to_owned(), number);
+        for choice in written.split('|') {
+            match choice.strip_prefix('@') {
+                None => self.mark(choice, number),
+                Some(name) => match self.groups.iter().position(|group| *group == name) {
+                    Some(group) => insert(&mut self.sets_of_group[group], number),
+                    None => class(name).split(' ').for_each(|word| self.mark(word, number)),
+                },
+            }
+        }
+        number
+    }
+
+    fn mark(&mut self, word: &str, set: u16) {
+        let word = usize::from(self.number(word));
+        self.sets_of_word.resize(self.sets_of_word.len().max(word + 1), Sets::default());
+        insert(&mut self.sets_of_word[word], set);
+    }
+
+    fn number(&mut self, word: &str) -> u16 {
+        // Fillers share a number, so that there are more free ones than words.
+        let next = u16::try_from(self.words.len() + 2).expect("the table has some hundred words");
+        let number = *self.words.entry(Hash::of(word)).or_insert(next);
+        assert_ne!(number, Self::FILLER, "`{word}` is a filler and never seen");
+        number
+    }
+}
+
+fn insert(sets: &mut Sets, set: u16) {
+    sets[usize::from(set >> 6)] |= 1 << (set & 63);
+}
+
+fn class(name: &str) -> &'static str {
+    let found = CLASSES.iter().find(|(known, _)| *known == name);
+    found.unwrap_or_else(|| panic!("the table has no class `{name}`")).1
+}
+
+/// A word's folded letters as one number. That two words share one is too rare to matter to a lint.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hash(u64);
+
+impl Hash {
+    /// The word without letters.
+    pub(super) const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
+    /// The dot that a file's name may begin with.
+    pub(super) const DOT: Self = Self::EMPTY.with('.');
+
+    pub(super) const fn with(self, letter: char) -> Self {
+        Self((self.0 ^ letter as u64).wrapping_mul(0x0100_0000_01b3))
+    }
+
+    fn of(word: &str) -> Self {
+        word.chars().fold(Self::EMPTY, |hash, letter| match fold(letter) {
+            Folded::Letter(letter) => hash.with(letter),
+            Folded::Break => hash.with(letter),
+            Folded::Nothing => hash,
+        })
+    }
+}
+
+impl std::hash::Hash for Hash {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0);
+    }
+}
+
+/// Takes a number that is already a hash.
+#[derive(Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, number: u64) {
+        // The map looks at the uppermost bits too, which are the poorer ones here.
+        self.0 = number ^ number << 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

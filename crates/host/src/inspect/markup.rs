@@ -1,0 +1,114 @@
+//! Tags and labels that pretend a text comes from somebody else.
+
+use super::{Add, FindingRule, Weight};
+
+/// Finds tags such as `<IMPORTANT>` and `[SYSTEM]`, the marks chat templates are made of, and comments.
+pub(super) fn read(text: &str, add: &mut Add<'_>) {
+    let is_mark = |byte: &u8| matches!(byte, b'<' | b'[' | b'#' | b'\n' | b'{');
+    for (at, _) in text.bytes().enumerate().filter(|(_, byte)| is_mark(byte)) {
+        let rest = beginning(&text[at..]);
+        if let Some((rule, weight)) = judge(rest) {
+            add(rule, weight, rest);
+        }
+    }
+    if is_role_label(beginning(text)) {
+        add(FindingRule::Authority, Weight::Suspect, text);
+    }
+}
+
+/// As much of a text as a mark may reach into, so that many marks cost no more than one each.
+fn beginning(text: &str) -> &str {
+    const REACH: usize = 400;
+    &text[..text.floor_char_boundary(REACH)]
+}
+
+fn judge(rest: &str) -> Option<(FindingRule, Weight)> {
+    if rest.starts_with("<!--") {
+        return Some((FindingRule::BuriedText, Weight::Suspect));
+    }
+    let weight = match rest.as_bytes()[0] {
+        // A placeholder looks like a tag but is never closed.
+        b'<' => match tag_weight(rest, &CERTAIN_TAGS, &SUSPECT_TAGS)? {
+            Weight::Certain if !rest[1..].contains("</") && !is_shouted(rest) => Weight::Suspect,
+            weight => weight,
+        },
+        b'[' => tag_weight(rest, &CERTAIN_LABELS, &SUSPECT_LABELS)?,
+        b'{' => tag_weight(rest.strip_prefix("{{")?, &["system"], &["user", "assistant"])?,
+        b'#' => heading_weight(rest)?,
+        _ => is_role_label(&rest[1..]).then_some(Weight::Suspect)?,
+    };
+    Some((FindingRule::Authority, weight))
+}
+
+fn is_shouted(tag: &str) -> bool {
+    tag.starts_with("</") || tag.starts_with("<|") || tag[1..].starts_with(|letter: char| letter.is_ascii_uppercase())
+}
+
+const CERTAIN_TAGS: [&str; 24] = [
+    "important",
+    "system",
+    "secret",
+    "hidden",
+    "admin",
+    "critical",
+    "sys",
+    "instructions",
+    "instruction",
+    "im_start",
+    "im_end",
+    "system-reminder",
+    "system_reminder",
+    "tool_result",
+    "function_results",
+    "function_calls",
+    "tool_response",
+    "start_of_turn",
+    "end_of_turn",
+    "eot_id",
+    "start_header_id",
+    "endoftext",
+    "override",
+    "systemprompt",
+];
+const SUSPECT_TAGS: [&str; 8] =
+    ["assistant", "human", "note", "warning", "urgent", "tool_call", "attention", "mandatory"];
+const CERTAIN_LABELS: [&str; 8] =
+    ["system", "inst", "sys", "system message", "system prompt", "system override", "hidden", "admin override"];
+const SUSPECT_LABELS: [&str; 7] = ["important", "assistant", "admin", "critical", "urgent", "tool result", "override"];
+
+/// What a tag has in its name when it is made up to be obeyed.
+const TELLING: [&str; 9] =
+    ["instructions", "instruction", "system", "important", "directive", "directives", "override", "hidden", "prompt"];
+
+/// Judges the name in a tag, whatever brackets, bars and slashes it is dressed in.
+fn tag_weight(rest: &str, certain: &[&str], suspect: &[&str]) -> Option<Weight> {
+    const LONGEST: usize = 40;
+    let dressed = &rest[..rest.floor_char_boundary(LONGEST)];
+    let name = dressed.trim_start_matches(['<', '[', '{', '/', '|', '!', ' ', '*']);
+    let end = name.find(['>', ']', '}', '|', ':', '/', '!', '*', '='])?;
+    let name = name[..end].trim();
+    let is_one_of = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_closed = || rest.contains("</") && name.split(['_', '-', ' ']).any(|part| TELLING.contains(&part));
+    match () {
+        () if is_one_of(certain) || rest.starts_with('<') && is_closed() => Some(Weight::Certain),
+        () if is_one_of(suspect) => Some(Weight::Suspect),
+        () => None,
+    }
+}
+
+/// Judges a heading as chat templates have them, such as `### Instruction:`.
+fn heading_weight(rest: &str) -> Option<Weight> {
+    let title = rest.strip_prefix("###")?.trim_start_matches(['#', ' ']);
+    let is_role = |role: &&str| title.get(..role.len()).is_some_and(|start| start.eq_ignore_ascii_case(role));
+    ["system:", "instruction:", "system prompt", "new instruction", "assistant:", "response:"]
+        .iter()
+        .any(is_role)
+        .then_some(Weight::Suspect)
+}
+
+/// Whether a line begins as if somebody else spoke.
+fn is_role_label(line: &str) -> bool {
+    const DEEPEST: usize = 8;
+    let line = &line[line.bytes().take(DEEPEST).take_while(|byte| *byte == b' ').count()..];
+    ["SYSTEM:", "System:", "Assistant:", "ASSISTANT:", "Human:"].iter().any(|role| line.starts_with(role))
+}

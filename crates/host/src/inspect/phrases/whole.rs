@@ -1,0 +1,59 @@
+//! What is found in a whole sentence, or letter by letter, and not word by word.
+
+use super::super::{FindingRule, Weight};
+use FindingRule::{Exfiltration, Override, Secrecy, Smuggling, ToolOrder};
+use Weight::{Certain, Suspect};
+
+/// Classes that are a sign when a sentence has a word of each, in whatever order, and none of those with `!`.
+/// `code` is what stands in backticks.
+pub(in super::super) const TOGETHER: &[(FindingRule, Weight, &str)] = &[
+    (Secrecy, Suspect, "no speak someone !may"),
+    (Secrecy, Suspect, "cloak someone"),
+    (Secrecy, Suspect, "cloak move you"),
+    (Exfiltration, Suspect, "move prey code"),
+    (Exfiltration, Suspect, "move prey you"),
+    (Exfiltration, Suspect, "move prey someone"),
+    (Exfiltration, Suspect, "take private you !tells"),
+    (Exfiltration, Suspect, "take private code !tells"),
+    (Exfiltration, Suspect, "take private someone !tells"),
+    (Exfiltration, Suspect, "take private slots !tells"),
+    (Smuggling, Suspect, "take code slots !tells"),
+    (Override, Suspect, "consent waive"),
+    (ToolOrder, Suspect, "tamper stake often"),
+    (Override, Certain, "law void you !tells"),
+    (Override, Certain, "law void someone !tells"),
+    (Override, Suspect, "law void"),
+    (ToolOrder, Certain, "others shun"),
+    (ToolOrder, Certain, "others bad"),
+    (ToolOrder, Certain, "rivals order"),
+    (Exfiltration, Suspect, "deliver away you"),
+    (Exfiltration, Suspect, "deliver away someone"),
+    (Exfiltration, Certain, "deliver away prey"),
+    (ToolOrder, Suspect, "others you"),
+];
+
+/// Phrases to be found even when their letters are parted by spaces, signs or line breaks, or not parted at all.
+pub(in super::super) const SPELT: &[(FindingRule, &str)] = &[
+    (Override, "ignore previous instructions"),
+    (Override, "ignore all previous"),
+    (Override, "ignore prior instructions"),
+    (Override, "ignore the above"),
+    (Override, "ignore all instructions"),
+    (Override, "ignore your instructions"),
+    (Override, "disregard previous"),
+    (Override, "disregard all previous"),
+    (Override, "disregard prior"),
+    (Override, "forget previous instructions"),
+    (Override, "override previous instructions"),
+    (Secrecy, "do not tell the user"),
+    (Secrecy, "don't tell the user"),
+    (Secrecy, "never tell the user"),
+    (Secrecy, "do not inform the user"),
+    (Secrecy, "do not mention this"),
+    (Secrecy, "do not mention it"),
+    (Secrecy, "without telling the user"),
+    (Secrecy, "hide this from the user"),
+    (Exfiltration, "send the conversation"),
+    (Exfiltration, "the entire conversation to"),
+    (Exfiltration, "your system prompt to"),
+];

@@ -1,0 +1,121 @@
+//! Phrases spelt through a text, whatever stands between their letters.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::LazyLock;
+
+use super::FindingRule;
+use super::fold::{Folded, fold};
+use super::phrases::SPELT;
+
+/// Follows the letters of a text alone, past spaces, full stops and line breaks.
+pub(super) struct Speller {
+    machine: &'static Machine,
+    state: u16,
+}
+
+impl Speller {
+    pub(super) fn new() -> Self {
+        Self { machine: &MACHINE, state: 0 }
+    }
+
+    /// Takes the next folded letter, and says what phrase it completes.
+    pub(super) fn letter(&mut self, letter: char) -> Option<FindingRule> {
+        let next = index(letter).map_or(0, |letter| self.machine.next[usize::from(self.state)][letter]);
+        self.state = next & !COMPLETE;
+        if next & COMPLETE == 0 { None } else { self.machine.rules.get(&self.state).copied() }
+    }
+}
+
+/// What to show of a phrase that ends here.
+pub(super) fn shown(text: &str, at: usize) -> &str {
+    const LONGEST: usize = 100;
+    &text[text.floor_char_boundary(at.saturating_sub(LONGEST))..text.ceil_char_boundary(at + 1)]
+}
+
+static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::new);
+
+/// Marks a branch that completes a phrase.
+const COMPLETE: u16 = 1 << 15;
+
+/// All phrases at once: a tree of their letters in which every missing branch leads to the longest ending still alive.
+pub(super) struct Machine {
+    next: Vec<[u16; 26]>,
+    /// What the phrase that a state completes is a sign of.
+    rules: HashMap<u16, FindingRule>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let mut machine = Self { next: vec![[0; 26]], rules: HashMap::new() };
+        for (rule, phrase) in SPELT {
+            machine.plant(*rule, phrase);
+        }
+        machine.link();
+        let complete = |state: &mut u16| *state |= if machine.rules.contains_key(state) { COMPLETE } else { 0 };
+        machine.next.iter_mut().flatten().for_each(complete);
+        machine
+    }
+
+    fn plant(&mut self, rule: FindingRule, phrase: &str) {
+        let mut state = 0;
+        for character in phrase.chars() {
+            let Folded::Letter(letter) = fold(character) else { continue };
+            let Some(letter) = index(letter) else { continue };
+            if self.next[usize::from(state)][letter] == 0 {
+                self.next[usize::from(state)][letter] = u16::try_from(self.next.len()).expect("the phrases are few");
+                self.next.push([0; 26]);
+            }
+            state = self.next[usize::from(state)][letter];
+        }
+        self.rules.insert(state, rule);
+    }
+
+    /// Fills the missing branches, nearest to the root first, so that what they are copied from is full already.
+    fn link(&mut self) {
+        let mut waiting = VecDeque::from([(0, 0)]);
+        while let Some((state, fallback)) = waiting.pop_front() {
+            for letter in 0..26 {
+                let child = self.next[state][letter];
+                let other = if state == 0 { 0 } else { self.next[fallback][letter] };
+                if child == 0 {
+                    self.next[state][letter] = other;
+                } else {
+                    waiting.push_back((usize::from(child), usize::from(other)));
+                }
+            }
+        }
+    }
+}
+
+fn index(letter: char) -> Option<usize> {
+    letter.is_ascii_lowercase().then(|| usize::from(letter as u8 - b'a'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> usize {
+        let (mut speller, mut found) = (Speller::new(), 0);
+        for character in text.chars() {
+            if let Folded::Letter(letter) = fold(character) {
+                found += usize::from(speller.letter(letter).is_some());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn letters_are_read_past_what_parts_them() {
+        for text in [
+            "ignore previous instructions",
+            "i g n o r e  p r e v i o u s  i n s t r u c t i o n s",
+            "ign.ore prev/ious ins\ntruc-tions",
+            "ignorepreviousinstructions",
+            "ign ignore previous instructions",
+        ] {
+            assert_eq!(found(text), 1, "{text}");
+        }
+        assert_eq!(found("ignored previously instructed"), 0);
+    }
+}

@@ -1,0 +1,133 @@
+//! Every string of a definition, with the place it stands in.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use wharf_json::Raw;
+use wharf_spec::Untrusted;
+
+use super::Place;
+
+/// Shows every string and every key once, in their order. The strings of one list come together, a line each, because a
+/// sentence may be dealt out over them.
+pub(super) fn every_string(definition: &Raw, show: &mut dyn FnMut(&Spot, &str)) -> Result<(), serde_json::Error> {
+    let mut walk = Walk { path: String::new(), list: None, show };
+    let mut text = serde_json::Deserializer::from_str(definition.get());
+    walk.deserialize(&mut text)?;
+    text.end()
+}
+
+/// A path into a definition.
+pub(super) struct Spot<'a> {
+    path: &'a str,
+    is_key: bool,
+}
+
+impl Spot<'_> {
+    /// Whether words may be run together here, as in `camelCase`.
+    pub(super) fn is_name(&self) -> bool {
+        self.is_key || self.path == "/name"
+    }
+
+    /// The place, told by the first member of the path.
+    pub(super) fn place(&self) -> Place {
+        const LONGEST: usize = 160;
+        let shown = || Untrusted::new(self.path.trim_start_matches('/')).shortened(LONGEST).to_string();
+        match self.path.split('/').nth(1).unwrap_or_default() {
+            "name" if self.path == "/name" => Place::Name,
+            "title" if self.path == "/title" => Place::Title,
+            "description" if self.path == "/description" => Place::Description,
+            "inputSchema" | "outputSchema" => Place::Schema(shown()),
+            "annotations" => Place::Annotation(shown()),
+            _ => Place::Member(shown()),
+        }
+    }
+}
+
+struct Walk<'a> {
+    path: String,
+    /// The strings of the list that is being read, outside of the objects in it.
+    list: Option<String>,
+    show: &'a mut dyn FnMut(&Spot, &str),
+}
+
+impl Walk<'_> {
+    fn text(&mut self, text: &str) {
+        match &mut self.list {
+            Some(list) => {
+                list.push_str(text);
+                list.push('\n');
+            }
+            None => (self.show)(&Spot { path: &self.path, is_key: false }, text),
+        }
+    }
+
+    fn key(&mut self, key: &str) {
+        self.path.push('/');
+        self.path.push_str(key);
+        (self.show)(&Spot { path: &self.path, is_key: true }, key);
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.text(text);
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let (list, length) = (self.list.take(), self.path.len());
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            self.key(&key);
+            map.next_value_seed(&mut *self)?;
+            self.path.truncate(length);
+        }
+        self.list = list;
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let outer = self.list.replace(String::new());
+        while list.next_element_seed(&mut *self)?.is_some() {}
+        let inner = std::mem::replace(&mut self.list, outer).unwrap_or_default();
+        if !inner.is_empty() {
+            (self.show)(&Spot { path: &self.path, is_key: false }, inner.trim_end());
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}

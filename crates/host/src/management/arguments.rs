@@ -1,0 +1,192 @@
+//! What the management tools are called with, checked before anything is done.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use wharf_json::Raw;
+use wharf_spec::Untrusted;
+use wharf_tools::{ToolError, ToolErrorKind};
+
+use crate::catalog::neutral;
+use crate::context::Context;
+use crate::error::HostError;
+use crate::polling::{DEFAULT, LONGEST, MINIMUM};
+use crate::server::Server;
+use crate::tool::error;
+
+/// The most bytes of an address.
+pub(super) const LONGEST_URI: usize = 8 << 10;
+/// The most bytes of what else is said.
+const LONGEST_TEXT: usize = 1 << 10;
+/// The most servers that are named where none fits.
+const MOST_NAMED: usize = 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListingArguments {
+    pub server: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReadingArguments {
+    pub server: String,
+    pub uri: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WatchingArguments {
+    pub server: String,
+    pub uri: String,
+    pub reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct UnwatchingArguments {
+    pub server: Option<String>,
+    pub uri: Option<String>,
+    pub subscription_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct PollingArguments<'a> {
+    pub r#type: PolledType,
+    pub server: String,
+    pub tool_name: Option<String>,
+    #[serde(borrow)]
+    pub arguments: Option<&'a RawValue>,
+    pub uri: Option<String>,
+    pub interval_ms: Option<f64>,
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum PolledType {
+    Tool,
+    Resource,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct UnpollingArguments {
+    pub subscription_id: Option<String>,
+    pub server: Option<String>,
+    pub target: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PromptingArguments {
+    pub server: String,
+    pub name: String,
+    pub arguments: Option<BTreeMap<String, String>>,
+}
+
+/// Reads the arguments of a call.
+pub(super) fn decode<'a, T: Deserialize<'a>>(context: &Context, arguments: &'a Raw) -> Result<T, ToolError> {
+    arguments
+        .decode(&context.options.limits.bounds)
+        .map_err(|odd| wrong(format!("the arguments do not fit: {}", Untrusted::new(odd.to_string()).shortened(300))))
+}
+
+/// The server of that name, or which there are.
+pub(super) fn server_of(context: &Context, name: &str) -> Result<Arc<Server>, ToolError> {
+    context.server(name).map_err(|unknown| match unknown {
+        HostError::UnknownServer { .. } => error(&unknown).with_next(servers_told(context)),
+        other => error(&other),
+    })
+}
+
+fn servers_told(context: &Context) -> String {
+    let servers = context.servers.load();
+    let mut names: Vec<&str> = servers.keys().map(wharf_spec::ServerName::as_str).collect();
+    names.sort_unstable();
+    let more = if names.len() > MOST_NAMED { " and others" } else { "" };
+    names.truncate(MOST_NAMED);
+    match names.as_slice() {
+        [] => "there is no server at all".to_owned(),
+        names => format!("the servers are {}{more}", names.join(", ")),
+    }
+}
+
+/// An address that can be sent: whether it means anything, its server knows.
+pub(super) fn check_uri(uri: &str) -> Result<(), ToolError> {
+    if uri.is_empty() || uri.len() > LONGEST_URI {
+        return Err(wrong(format!("a URI has between 1 and {LONGEST_URI} bytes, and this one has {}", uri.len())));
+    }
+    if neutral(uri, LONGEST_URI).revealed || uri.contains(['\n', '\t', '\r']) {
+        let shown = Untrusted::new(uri);
+        return Err(wrong(format!("the URI has characters that do not show: {}", shown.shortened(200))));
+    }
+    Ok(())
+}
+
+/// A text that is said beside the rest.
+pub(super) fn check_text(what: &str, text: Option<&str>) -> Result<(), ToolError> {
+    match text {
+        Some(text) if text.len() > LONGEST_TEXT => Err(wrong(format!("`{what}` has more than {LONGEST_TEXT} bytes"))),
+        _ => Ok(()),
+    }
+}
+
+/// How long to wait between polls.
+pub(super) fn interval(millis: Option<f64>) -> Result<Duration, ToolError> {
+    let Some(millis) = millis else { return Ok(DEFAULT) };
+    let found = Duration::try_from_secs_f64(millis / 1000.0).ok();
+    let fits = found.filter(|interval| (MINIMUM..=LONGEST).contains(interval));
+    fits.ok_or_else(|| wrong(format!("`intervalMs` is between {} and {}", MINIMUM.as_millis(), LONGEST.as_millis())))
+}
+
+/// A call that cannot be carried out as it was made.
+pub(super) fn wrong(message: impl Into<String>) -> ToolError {
+    ToolError::new(ToolErrorKind::Failed, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_neither_short_nor_endless() {
+        for (millis, expected) in [
+            (None, Some(5_000)),
+            (Some(1_000.0), Some(1_000)),
+            (Some(1_500.5), Some(1_500)),
+            (Some(86_400_000.0), Some(86_400_000)),
+            (Some(999.9), None),
+            (Some(0.0), None),
+            (Some(-5_000.0), None),
+            (Some(1e300), None),
+            (Some(f64::NAN), None),
+        ] {
+            let found = interval(millis).ok().map(|interval| interval.as_millis());
+            assert_eq!(found, expected, "{millis:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_show_what_they_are() {
+        for (uri, fits) in [
+            ("file:///etc/passwd", true),
+            ("no scheme at all", true),
+            ("ünï:code", true),
+            (&"a".repeat(LONGEST_URI), true),
+            (&"a".repeat(LONGEST_URI + 1), false),
+            ("", false),
+            ("a:\u{202e}b", false),
+            ("a:\nb", false),
+            ("a:\r\nb", false),
+            ("a:\u{1b}[2J", false),
+            ("a:\u{e0041}", false),
+        ] {
+            assert_eq!(check_uri(uri).is_ok(), fits, "{uri:?}");
+        }
+    }
+}

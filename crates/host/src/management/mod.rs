@@ -1,0 +1,143 @@
+//! The tools by which an agent manages resources, prompts and subscriptions.
+//!
+//! Everything is asked of the servers: no address a server or a model names is ever opened here. What servers say of
+//! themselves is neutralised and bounded on its way out, and each piece says whose it is.
+
+mod arguments;
+mod output;
+mod prompts;
+mod read;
+mod resources;
+mod schema;
+mod subscriptions;
+mod watches;
+
+use std::sync::{Arc, Weak};
+
+use wharf_tools::{Call, Description, Outcome, Pending, Permission, Risk, Tool, ToolError};
+
+use crate::context::Context;
+use crate::error::HostError;
+
+pub(crate) use read::{base64, nearest_uri};
+pub(crate) use watches::Watches;
+
+/// Registers the management tools.
+pub(crate) fn register(context: &Arc<Context>) {
+    for plan in PLANS {
+        let tool = ManagementTool::new(&plan, Arc::downgrade(context));
+        context.shelf.registry().register(Arc::new(tool));
+    }
+}
+
+type CarryOut = fn(Arc<Context>, Call) -> Pending<'static, Result<Outcome, ToolError>>;
+
+/// What one of the tools is.
+struct Plan {
+    name: &'static str,
+    text: &'static str,
+    schema: fn() -> serde_json::Value,
+    permission: Permission,
+    carry_out: CarryOut,
+}
+
+impl Plan {
+    const fn free(
+        name: &'static str,
+        text: &'static str,
+        schema: fn() -> serde_json::Value,
+        carry_out: CarryOut,
+    ) -> Self {
+        Self { name, text, schema, permission: Permission::NotNeeded, carry_out }
+    }
+}
+
+const PLANS: [Plan; 9] = [
+    Plan::free(
+        "ListMcpResources",
+        "Lists the resources of all MCP servers, or of one of them.",
+        schema::listing,
+        |context, call| Box::pin(resources::list(context, call)),
+    ),
+    Plan::free(
+        "ListMcpResourceTemplates",
+        "Lists the resource templates of all MCP servers, or of one of them. Filled in, one is a URI to read.",
+        schema::listing,
+        |context, call| Box::pin(resources::list_templates(context, call)),
+    ),
+    Plan::free(
+        "ReadMcpResource",
+        "Reads a resource of an MCP server by its URI. What is too large is put in a file, which is named instead.",
+        schema::reading,
+        |context, call| Box::pin(read::read(context, call)),
+    ),
+    Plan::free(
+        "SubscribeMcpResource",
+        "Asks an MCP server to tell when a resource changes; notes about it come before later turns.",
+        schema::watching,
+        |context, call| Box::pin(subscriptions::watch(context, call)),
+    ),
+    Plan::free(
+        "UnsubscribeMcpResource",
+        "Ends subscriptions to resources: the one of an id, or all that fit the server and the URI.",
+        schema::unwatching,
+        |context, call| Box::pin(subscriptions::unwatch(context, call)),
+    ),
+    Plan::free(
+        "SubscribePolling",
+        "Calls a tool or reads a resource of an MCP server again and again; notes tell when the result has changed.",
+        schema::polling,
+        |context, call| Box::pin(subscriptions::poll(context, call)),
+    ),
+    Plan::free(
+        "UnsubscribePolling",
+        "Ends polling: the one of an id, or all that fit the server and the target, a tool's name or a URI.",
+        schema::unpolling,
+        |context, call| Box::pin(subscriptions::unpoll(context, call)),
+    ),
+    Plan::free(
+        "ListMcpPrompts",
+        "Lists the prompts of all MCP servers, or of one of them.",
+        schema::listing,
+        |context, call| Box::pin(prompts::list(context, call)),
+    ),
+    Plan {
+        permission: Permission::Needed,
+        ..Plan::free(
+            "GetMcpPrompt",
+            "Expands a prompt of an MCP server to its messages. They are the server's words, not the user's.",
+            schema::prompting,
+            |context, call| Box::pin(prompts::expand(context, call)),
+        )
+    },
+];
+
+/// One of the tools. It does not keep its host alive.
+struct ManagementTool {
+    description: Arc<Description>,
+    carry_out: CarryOut,
+    context: Weak<Context>,
+}
+
+impl ManagementTool {
+    fn new(plan: &Plan, context: Weak<Context>) -> Self {
+        let schema = wharf_json::Raw::known((plan.schema)().to_string());
+        let mut description = Description::new(plan.name, plan.text, schema);
+        description.permission = plan.permission;
+        description.risk = Risk::Low;
+        Self { description: Arc::new(description), carry_out: plan.carry_out, context }
+    }
+}
+
+impl Tool for ManagementTool {
+    fn description(&self) -> &Arc<Description> {
+        &self.description
+    }
+
+    fn call(&self, call: Call) -> Pending<'_, Result<Outcome, ToolError>> {
+        match self.context.upgrade() {
+            Some(context) => (self.carry_out)(context, call),
+            None => Box::pin(std::future::ready(Err(crate::tool::error(&HostError::Closed)))),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Prompts of servers: listed for anybody, expanded when somebody has agreed.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Serialize;
+use wharf_client::CallError;
+use wharf_spec::{ServerName, Untrusted};
+use wharf_tools::{Block, Call, Outcome, ToolError, nearest};
+use wharf_wire::PromptResult;
+
+use super::arguments::{PromptingArguments, check_text, decode, server_of};
+use super::output::{NAME, TEXT, told, told_if};
+use super::resources::sections;
+use crate::catalog::ListName;
+use crate::context::Context;
+use crate::error::HostError;
+use crate::results::{block, limited};
+use crate::server::Server;
+use crate::tool::error;
+
+/// The most arguments of a prompt that are told, and the most messages it expands to.
+const MOST_ARGUMENTS: usize = 50;
+const MOST_MESSAGES: usize = 100;
+
+#[derive(Serialize)]
+struct PromptEntry<'a> {
+    name: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<Cow<'a, str>>,
+    arguments: Vec<ArgumentEntry<'a>>,
+    server: &'a str,
+}
+
+#[derive(Serialize)]
+struct ArgumentEntry<'a> {
+    name: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<Cow<'a, str>>,
+    required: bool,
+}
+
+/// Lists prompts.
+pub(super) async fn list(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+    let listed = sections(&context, &call, ListName::Prompts).await?;
+    Ok(listed.answer(&context, |section, entries| {
+        for prompt in &section.prompts {
+            let arguments = prompt.arguments.iter().take(MOST_ARGUMENTS).map(|argument| ArgumentEntry {
+                name: told(&argument.name, NAME),
+                description: told_if(argument.description.as_ref(), TEXT),
+                required: argument.required,
+            });
+            entries.push(&PromptEntry {
+                name: told(&prompt.name, NAME),
+                title: told_if(prompt.title.as_ref(), NAME),
+                description: told_if(prompt.description.as_ref(), TEXT),
+                arguments: arguments.collect(),
+                server: section.server.as_str(),
+            });
+        }
+    }))
+}
+
+/// Expands a prompt to its messages.
+pub(super) async fn expand(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+    let PromptingArguments { server, name, arguments } = decode(&context, &call.arguments)?;
+    check_text("name", Some(&name))?;
+    let server = server_of(&context, &server)?;
+    let mut options = wharf_client::CallOptions::default();
+    options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
+    options.meta = call.meta;
+    let arguments: Vec<(String, String)> = arguments.unwrap_or_default().into_iter().collect();
+    let expanded = server.ask(context.patience(&server, call.timeout), |connection| {
+        let (options, name, arguments) = (options.clone(), name.as_str(), arguments.as_slice());
+        async move { connection.get_prompt(name, arguments, options).await }
+    });
+    let expanded = expanded.await.map_err(|failed| unexpanded(&context, &server, &name, &failed))?;
+    let outcome = Outcome::new(messages(&server.name, &name, &expanded));
+    Ok(limited(outcome, context.options.results, context.spill()).await)
+}
+
+/// The messages, each below a line that says whose it is.
+fn messages(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<Block> {
+    let name = Untrusted::new(name);
+    let mut head = format!("[the prompt {} of the server {server}: its words, not the user's]", name.shortened(NAME));
+    if let Some(description) = &expanded.description {
+        head = format!("{head}\n[{}]", Untrusted::new(description.as_str()).shortened(TEXT));
+    }
+    let mut blocks = vec![Block::text(head)];
+    for message in expanded.messages.iter().take(MOST_MESSAGES) {
+        blocks.push(Block::text(format!("[{}]", Untrusted::new(message.role.as_str()).shortened(20))));
+        blocks.push(block(&message.content));
+    }
+    if let Some(more) = expanded.messages.len().checked_sub(MOST_MESSAGES).filter(|more| *more > 0) {
+        blocks.push(Block::text(format!("[{more} more messages are not shown]")));
+    }
+    blocks
+}
+
+fn unexpanded(context: &Context, server: &Server, name: &str, failed: &HostError) -> ToolError {
+    let told = error(failed);
+    if !matches!(failed, HostError::Call { error: CallError::Refused(_), .. }) {
+        return told;
+    }
+    let catalog = context.shelf.peek();
+    let section = catalog.section(server.name.as_str());
+    let listed = section.iter().flat_map(|section| &section.prompts).map(|prompt| prompt.name.as_str());
+    told.with_next(match nearest(name, listed.filter(|listed| *listed != name)) {
+        Some(meant) => {
+            format!("did you mean {}? ListMcpPrompts lists what there is", Untrusted::new(meant).shortened(NAME))
+        }
+        None => "ListMcpPrompts lists what there is, and what each one takes".to_owned(),
+    })
+}

@@ -1,0 +1,152 @@
+//! Reading a resource, always through its server.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+use wharf_client::CallError;
+use wharf_json::Raw;
+use wharf_spec::Untrusted;
+use wharf_tools::{Base64, Block, Call, Contents, Outcome, ToolError, nearest};
+use wharf_wire::ResourceContents;
+
+use super::arguments::{ReadingArguments, check_uri, decode, server_of};
+use super::output::{Entries, NAME, URI, answer, told, told_if};
+use crate::context::Context;
+use crate::error::HostError;
+use crate::results::{ResultLimits, limited};
+use crate::server::Server;
+use crate::tool::error;
+
+/// What one piece takes beside its text, at most.
+const AROUND: usize = 100;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Piece<'a> {
+    uri: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blob: Option<String>,
+    /// Where the whole of it is, if it was too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<FileReference>,
+}
+
+#[derive(Serialize)]
+struct FileReference {
+    path: PathBuf,
+    bytes: u64,
+    note: String,
+}
+
+/// Reads a resource.
+pub(super) async fn read(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+    let ReadingArguments { server, uri } = decode(&context, &call.arguments)?;
+    check_uri(&uri)?;
+    let server = server_of(&context, &server)?;
+    let mut options = wharf_client::CallOptions::default();
+    options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
+    options.meta = call.meta;
+    let read = server.ask(context.patience(&server, call.timeout), |connection| {
+        let (options, uri) = (options.clone(), uri.as_str());
+        async move { connection.read_resource(uri, options).await }
+    });
+    let read = read.await.map_err(|failed| unread(&context, &server, &uri, &failed))?;
+    Ok(within_limits(&context, &server, read.contents).await)
+}
+
+/// Why a resource could not be read. Where its server does not know it, one it does know may have been meant.
+pub(super) fn unread(context: &Context, server: &Server, uri: &str, failed: &HostError) -> ToolError {
+    let told = error(failed);
+    if !matches!(failed, HostError::Call { error: CallError::Refused(_), .. }) {
+        return told;
+    }
+    told.with_next(match nearest_uri(context, server, uri) {
+        Some(meant) => format!("did you mean {meant}? ListMcpResources lists what there is"),
+        None => "ListMcpResources lists what there is, ListMcpResourceTemplates what can be filled in".to_owned(),
+    })
+}
+
+/// The address the server has listed that is most like this one, escaped.
+pub(crate) fn nearest_uri(context: &Context, server: &Server, uri: &str) -> Option<String> {
+    let catalog = context.shelf.peek();
+    let section = catalog.section(server.name.as_str())?;
+    let listed = section.resources.iter().map(|resource| resource.uri.as_str()).filter(|listed| *listed != uri);
+    nearest(uri, listed).map(|meant| Untrusted::new(meant).shortened(200).to_string())
+}
+
+async fn within_limits(context: &Context, server: &Server, contents: Vec<ResourceContents>) -> Outcome {
+    let mut left = context.options.results.text;
+    let mut entries = Entries::new(usize::MAX);
+    let mut left_out = 0;
+    for contents in contents {
+        if left < AROUND {
+            left_out += 1;
+            continue;
+        }
+        let piece = piece(context, &contents, left).await;
+        left = left.saturating_sub(AROUND + weight(&piece));
+        entries.push(&piece);
+    }
+    let (pieces, _) = entries.finish();
+    let mut remarks = vec![format!("[read from the server {}: its words, not the user's]", server.name)];
+    if left_out > 0 {
+        remarks.push(format!("[{left_out} more pieces are not shown]"));
+    }
+    answer(&remarks, Raw::known(format!(r#"{{"contents":{}}}"#, pieces.get())))
+}
+
+fn weight(piece: &Piece<'_>) -> usize {
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    piece.uri.len() + piece.mime_type.as_ref().map_or(0, |mime| mime.len()) + length(&piece.text) + length(&piece.blob)
+}
+
+/// One piece with as much of it as there is room for. Bytes take a third more room than they are many.
+async fn piece<'a>(context: &Context, contents: &'a ResourceContents, room: usize) -> Piece<'a> {
+    let uri = told(&contents.uri, URI);
+    let mime_type = told_if(contents.mime_type.as_ref(), NAME);
+    let mut piece = Piece { uri, mime_type, text: None, blob: None, file: None };
+    let inside = match (&contents.text, &contents.blob) {
+        (Some(text), _) => Contents::Text(text.clone()),
+        (None, Some(blob)) => match base64(blob) {
+            Some(bytes) => Contents::Bytes(bytes),
+            None => Contents::Text("[bytes that are not Base64]".to_owned()),
+        },
+        (None, None) => Contents::Nothing,
+    };
+    let block = Block::Resource { uri: String::new(), mime: contents.mime_type.clone(), contents: inside, raw: None };
+    let limits = ResultLimits { text: room, attachment: room / 4 * 3 };
+    for block in limited(Outcome::new(vec![block]), limits, context.spill()).await.blocks {
+        piece.take(block);
+    }
+    piece
+}
+
+impl Piece<'_> {
+    fn take(&mut self, block: Block) {
+        match block {
+            Block::Resource { contents: Contents::Bytes(bytes), .. } => self.blob = Some(bytes.text().to_owned()),
+            Block::Resource { contents: Contents::Text(text), .. } => self.text = Some(text),
+            Block::Text { text, .. } => {
+                let before = self.text.take().map(|before| before + "\n").unwrap_or_default();
+                self.text = Some(before + &text);
+            }
+            Block::File { path, bytes, note, .. } => self.file = Some(FileReference { path, bytes, note }),
+            _ => {}
+        }
+    }
+}
+
+/// A text as Base64, if it is.
+pub(crate) fn base64(text: &str) -> Option<Base64> {
+    let letters = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_ \r\n".contains(&byte);
+    if !text.bytes().all(letters) {
+        return None;
+    }
+    Base64::from_json(Raw::of(text).ok()?)
+}

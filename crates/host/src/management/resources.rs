@@ -1,0 +1,137 @@
+//! What servers have, listed from what they last said.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use wharf_spec::ServerName;
+use wharf_tools::{Call, Outcome, ToolError};
+
+use super::arguments::{ListingArguments, decode, server_of};
+use super::output::{Entries, NAME, TEXT, URI, answer, told, told_if};
+use crate::catalog::{Freshness, ListName, Section};
+use crate::context::Context;
+use crate::tool::error;
+
+/// The most servers that are named in a remark.
+const MOST_NAMED: usize = 10;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceEntry<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri_template: Option<Cow<'a, str>>,
+    name: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<Cow<'a, str>>,
+    server: &'a str,
+}
+
+/// Lists resources.
+pub(super) async fn list(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+    let listed = sections(&context, &call, ListName::Resources).await?;
+    Ok(listed.answer(&context, |section, entries| {
+        for resource in &section.resources {
+            entries.push(&ResourceEntry {
+                uri: Some(told(&resource.uri, URI)),
+                uri_template: None,
+                name: told(&resource.name, NAME),
+                mime_type: told_if(resource.mime_type.as_ref(), NAME),
+                description: told_if(resource.description.as_ref(), TEXT),
+                server: section.server.as_str(),
+            });
+        }
+    }))
+}
+
+/// Lists templates of resources.
+pub(super) async fn list_templates(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+    let listed = sections(&context, &call, ListName::Templates).await?;
+    Ok(listed.answer(&context, |section, entries| {
+        for template in &section.templates {
+            entries.push(&ResourceEntry {
+                uri: None,
+                uri_template: Some(told(&template.uri_template, URI)),
+                name: told(&template.name, NAME),
+                mime_type: told_if(template.mime_type.as_ref(), NAME),
+                description: told_if(template.description.as_ref(), TEXT),
+                server: section.server.as_str(),
+            });
+        }
+    }))
+}
+
+/// The servers a list is about, and what is to be said of them.
+pub(super) struct Sections {
+    sections: Vec<Arc<Section>>,
+    remarks: Vec<String>,
+}
+
+/// What the one server that is named has listed, waiting for it if need be; or what is known of every server now.
+pub(super) async fn sections(context: &Context, call: &Call, what: ListName) -> Result<Sections, ToolError> {
+    let ListingArguments { server } = decode(context, &call.arguments)?;
+    let (sections, mut remarks) = match server {
+        Some(name) => (vec![section_of(context, &name, call.timeout).await?], Vec::new()),
+        None => {
+            let catalog = context.shelf.catalog();
+            let unknown = context
+                .servers
+                .load()
+                .keys()
+                .filter(|name| catalog.section(name.as_str()).is_none())
+                .cloned()
+                .collect();
+            (
+                catalog.sections().to_vec(),
+                Vec::from_iter(named(unknown, "nothing is known yet of", "name one to ask it")),
+            )
+        }
+    };
+    let kept = sections.iter().filter(|section| section.freshness != Freshness::Live);
+    let kept = kept.map(|section| section.server.clone()).collect();
+    remarks.extend(named(kept, "not running, and listed as of an earlier time:", "reading from one starts it"));
+    for section in &sections {
+        let failures = section.failures.iter().filter(|(list, _)| *list == what);
+        remarks
+            .extend(failures.map(|(list, why)| format!("the {list} of {} could not be listed: {why}", section.server)));
+    }
+    Ok(Sections { sections, remarks })
+}
+
+async fn section_of(context: &Context, name: &str, timeout: Option<Duration>) -> Result<Arc<Section>, ToolError> {
+    let server = server_of(context, name)?;
+    if let Some(section) = context.shelf.peek().section(name) {
+        return Ok(Arc::clone(section));
+    }
+    let catalog = context.await_lists(&server, timeout).await.map_err(|failed| error(&failed))?;
+    // Taken off again meanwhile.
+    let gone = || error(&server.unavailable(&server.standing.borrow()));
+    catalog.section(name).cloned().ok_or_else(gone)
+}
+
+/// A remark about servers, where there are any.
+fn named(mut servers: Vec<ServerName>, what: &str, next: &str) -> Option<String> {
+    servers.sort();
+    let more = if servers.len() > MOST_NAMED { " and others" } else { "" };
+    let names: Vec<&str> = servers.iter().take(MOST_NAMED).map(ServerName::as_str).collect();
+    (!names.is_empty()).then(|| format!("{what} {}{more}; {next}", names.join(", ")))
+}
+
+impl Sections {
+    /// The answer, from what each section adds to it.
+    pub fn answer(mut self, context: &Context, mut add: impl FnMut(&Section, &mut Entries)) -> Outcome {
+        let mut entries = Entries::new(context.options.results.text);
+        self.sections.iter().for_each(|section| add(section, &mut entries));
+        let (data, left_out) = entries.finish();
+        if left_out > 0 {
+            let next = if self.sections.len() > 1 { "; name a server to list only what it has" } else { "" };
+            self.remarks.push(format!("{left_out} more are not shown{next}"));
+        }
+        answer(&self.remarks, data)
+    }
+}

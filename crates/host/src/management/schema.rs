@@ -1,0 +1,89 @@
+//! The schemas of the management tools' arguments.
+
+use serde_json::{Value, json};
+
+use super::arguments::LONGEST_URI;
+use crate::polling::{DEFAULT, LONGEST, MINIMUM};
+
+pub(super) fn listing() -> Value {
+    object(json!({ "server": text("Lists what this server has; every server's when absent.") }), &[])
+}
+
+pub(super) fn reading() -> Value {
+    object(json!({ "server": server(), "uri": uri() }), &["server", "uri"])
+}
+
+pub(super) fn watching() -> Value {
+    object(json!({ "server": server(), "uri": uri(), "reason": reason() }), &["server", "uri"])
+}
+
+pub(super) fn unwatching() -> Value {
+    object(json!({ "server": server(), "uri": uri(), "subscriptionId": subscription() }), &[])
+}
+
+pub(super) fn polling() -> Value {
+    let interval = json!({
+        "type": "number",
+        "minimum": millis(MINIMUM),
+        "maximum": millis(LONGEST),
+        "default": millis(DEFAULT),
+        "description": "Milliseconds between two polls.",
+    });
+    let properties = json!({
+        "type": { "type": "string", "enum": ["tool", "resource"], "description": "What is polled." },
+        "server": server(),
+        "toolName": text("The tool, by the name its server gives it; for type `tool`."),
+        "arguments": { "type": "object", "description": "The tool's arguments; for type `tool`." },
+        "uri": text("The resource; for type `resource`."),
+        "intervalMs": interval,
+        "reason": reason(),
+    });
+    object(properties, &["type", "server"])
+}
+
+pub(super) fn unpolling() -> Value {
+    let target = text("What is polled: the name of a tool, or the URI of a resource.");
+    object(json!({ "subscriptionId": subscription(), "server": server(), "target": target }), &[])
+}
+
+pub(super) fn prompting() -> Value {
+    let arguments = json!({
+        "type": "object",
+        "additionalProperties": { "type": "string" },
+        "description": "The prompt's arguments; all of them are strings.",
+    });
+    let name = text("The prompt, by the name its server gives it.");
+    object(json!({ "server": server(), "name": name, "arguments": arguments }), &["server", "name"])
+}
+
+fn object(properties: Value, required: &[&str]) -> Value {
+    let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn text(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+fn server() -> Value {
+    text("The name of the server.")
+}
+
+fn uri() -> Value {
+    json!({ "type": "string", "maxLength": LONGEST_URI, "description": "The URI of the resource." })
+}
+
+fn reason() -> Value {
+    text("What this is for, in a sentence.")
+}
+
+fn subscription() -> Value {
+    text("The id that subscribing gave.")
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

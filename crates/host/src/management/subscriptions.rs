@@ -1,0 +1,166 @@
+//! Beginning and ending what goes on by itself: watched resources and polling.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use wharf_json::Raw;
+use wharf_spec::{ToolId, Untrusted};
+use wharf_tools::{Call, Caller, Outcome, ToolError, ToolErrorKind};
+
+use super::arguments::{
+    PolledType, PollingArguments, UnpollingArguments, UnwatchingArguments, WatchingArguments, check_text, check_uri,
+    decode, interval, server_of, wrong,
+};
+use super::output::{answer, json};
+use super::read::nearest_uri;
+use super::watches::{NotWatched, Which};
+use crate::call::CallOptions;
+use crate::context::Context;
+use crate::polling::{self, NotBegun, Subject, Target};
+use crate::server::Server;
+use crate::tool::error;
+
+/// What to do where a server does not tell of changes.
+const POLL_INSTEAD: &str = "SubscribePolling with the type `resource` looks at it from time to time instead";
+
+/// Watches a resource.
+pub(super) async fn watch(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+    let WatchingArguments { server, uri, reason } = decode(&context, &call.arguments)?;
+    check_uri(&uri)?;
+    check_text("reason", reason.as_deref())?;
+    let server = server_of(&context, &server)?;
+    let patience = context.patience(&server, call.timeout);
+    // Counted as used, or it might be stopped before it has been asked.
+    let _in_use = server.usage.begin();
+    let passage = server.open(None, patience).await.map_err(|failed| error(&failed))?;
+    if !passage.connection.facts().capabilities.resources_subscribe {
+        let what = format!("the server {} does not tell of changes of its resources", server.name);
+        return Err(wrong(what).with_next(POLL_INSTEAD));
+    }
+    let begun = context.watches.begin(&context, &server, &uri, patience).await;
+    let id = begun.map_err(|why| unwatched(&context, &server, &uri, why))?;
+    subscribed(&id, &server, reason.as_deref())
+}
+
+fn unwatched(context: &Context, server: &Server, uri: &str, why: NotWatched) -> ToolError {
+    let name = &server.name;
+    match why {
+        NotWatched::TooMany => wrong(format!("too many resources of the server {name} are watched already"))
+            .with_next("UnsubscribeMcpResource ends one"),
+        NotWatched::NotInTime => {
+            ToolError::new(ToolErrorKind::TimedOut, format!("the server {name} has not said in time what it will tell"))
+        }
+        NotWatched::NotAgreed => {
+            let shown = Untrusted::new(uri);
+            let what = format!("the server {name} does not tell of changes of {}", shown.shortened(500));
+            wrong(what).with_next(match nearest_uri(context, server, uri) {
+                Some(meant) => format!("did you mean {meant}? {POLL_INSTEAD}"),
+                None => POLL_INSTEAD.to_owned(),
+            })
+        }
+        NotWatched::TakenOff => taken_off(server),
+    }
+}
+
+fn taken_off(server: &Server) -> ToolError {
+    error(&server.unavailable(&server.standing.borrow()))
+}
+
+/// Ends what is watched.
+pub(super) async fn unwatch(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+    let UnwatchingArguments { server, uri, subscription_id } = decode(&context, &call.arguments)?;
+    if server.is_none() && uri.is_none() && subscription_id.is_none() {
+        return Err(wrong("nothing says which subscription is meant").with_next(known(&context.watches.told())));
+    }
+    if let Some(server) = &server {
+        server_of(&context, server)?;
+    }
+    let which = Which { id: subscription_id.as_deref(), server: server.as_deref(), uri: uri.as_deref() };
+    let ended = context.watches.end(&which);
+    unsubscribed(ended, &context.watches.told())
+}
+
+/// Begins to poll a tool or a resource.
+pub(super) async fn poll(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+    let asked: PollingArguments<'_> = decode(&context, &call.arguments)?;
+    check_text("reason", asked.reason.as_deref())?;
+    check_text("toolName", asked.tool_name.as_deref())?;
+    let interval = interval(asked.interval_ms)?;
+    let server = server_of(&context, &asked.server)?;
+    let target = match (asked.r#type, &asked.tool_name, &asked.uri) {
+        (PolledType::Tool, Some(tool), None) => {
+            let arguments = asked.arguments.map_or_else(Raw::empty_object, |arguments| call.arguments.part(arguments));
+            polled_tool(&context, ToolId::new(&server.name, tool.as_str()), arguments, &call).await?
+        }
+        (PolledType::Resource, None, Some(uri)) if asked.arguments.is_none() => {
+            check_uri(uri)?;
+            can_be_read(&context, &server, &call).await?;
+            Target::Resource { uri: uri.clone() }
+        }
+        (PolledType::Tool, ..) => return Err(wrong("the type `tool` takes `toolName` and `arguments`, and no `uri`")),
+        (PolledType::Resource, ..) => return Err(wrong("the type `resource` takes `uri`, and nothing of a tool")),
+    };
+    let begun = context.begin_polling(&server, Subject { server: server.name.clone(), target, interval });
+    match begun {
+        Ok(id) => subscribed(&id, &server, asked.reason.as_deref()),
+        Err(NotBegun::TooMany(most)) => {
+            Err(wrong(format!("{most} things are polled already")).with_next("UnsubscribePolling ends one"))
+        }
+        Err(NotBegun::TakenOff) => Err(taken_off(&server)),
+    }
+}
+
+/// Decides about polling a tool as about a call of it: whoever has to be asked is asked now, for all of the polling.
+async fn polled_tool(context: &Context, id: ToolId, arguments: Raw, call: &Call) -> Result<Target, ToolError> {
+    if !arguments.is_object() {
+        return Err(wrong("`arguments` is an object"));
+    }
+    let caller: Caller = call.caller.clone();
+    let mut options = CallOptions::default().caller(caller.clone());
+    options.timeout = call.timeout;
+    let tool = context.permitted(&id, &arguments, &options).await.map_err(|failed| error(&failed))?;
+    Ok(Target::Tool { id, arguments, permitted: tool.fingerprint, caller })
+}
+
+/// A server that has no resources is not asked for any.
+async fn can_be_read(context: &Context, server: &Server, call: &Call) -> Result<(), ToolError> {
+    let opened = server.open(None, context.patience(server, call.timeout)).await;
+    let passage = opened.map_err(|failed| error(&failed))?;
+    if passage.connection.facts().capabilities.resources {
+        return Ok(());
+    }
+    Err(wrong(format!("the server {} does not offer resources", server.name)))
+}
+
+/// Ends polling.
+pub(super) async fn unpoll(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+    let UnpollingArguments { subscription_id, server, target } = decode(&context, &call.arguments)?;
+    if server.is_none() && target.is_none() && subscription_id.is_none() {
+        return Err(wrong("nothing says which subscription is meant").with_next(known(&context.polls.told())));
+    }
+    if let Some(server) = &server {
+        server_of(&context, server)?;
+    }
+    let which = polling::Which { id: subscription_id.as_deref(), server: server.as_deref(), target: target.as_deref() };
+    let ended = context.polls.stop(&which);
+    unsubscribed(ended, &context.polls.told())
+}
+
+fn subscribed(id: &str, server: &Server, reason: Option<&str>) -> Result<Outcome, ToolError> {
+    let reason = reason.map(|reason| Untrusted::new(reason).shortened(200).to_string());
+    tracing::info!(server = %server.name, id, reason, "subscribed");
+    Ok(answer(&[], json(&json!({ "subscribed": true, "subscriptionId": id }))?))
+}
+
+fn unsubscribed(ended: usize, left: &[String]) -> Result<Outcome, ToolError> {
+    let remark = (ended == 0).then(|| format!("no subscription fits; {}", known(left)));
+    Ok(answer(remark.as_slice(), json(&json!({ "unsubscribed": ended > 0 }))?))
+}
+
+/// Which subscriptions there are.
+fn known(subscriptions: &[String]) -> String {
+    match subscriptions {
+        [] => "there is none".to_owned(),
+        all => format!("there are {}", all.iter().take(20).cloned().collect::<Vec<_>>().join(", ")),
+    }
+}

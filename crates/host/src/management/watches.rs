@@ -1,0 +1,227 @@
+//! Which resources the agent watches. Each is watched by its server's own [`crate::watching::Watched`], which carries
+//! it from one connection to the next.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wharf_spec::Untrusted;
+
+use crate::context::Context;
+use crate::lane::Patience;
+use crate::server::Server;
+
+/// The agent's subscriptions.
+#[derive(Default)]
+pub(crate) struct Watches(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    /// How many there have been: the last one's number.
+    made: u64,
+    watching: BTreeMap<u64, Watch>,
+}
+
+struct Watch {
+    server: Arc<Server>,
+    uri: String,
+}
+
+/// Which subscriptions are meant: those that fit everything that is said.
+#[derive(Debug, Default)]
+pub(super) struct Which<'a> {
+    pub id: Option<&'a str>,
+    pub server: Option<&'a str>,
+    pub uri: Option<&'a str>,
+}
+
+/// Why a resource is not watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotWatched {
+    TooMany,
+    /// The server has not said in time what it will tell.
+    NotInTime,
+    /// The server does not tell of this one.
+    NotAgreed,
+    /// The server was taken off meanwhile.
+    TakenOff,
+}
+
+impl Watches {
+    /// Watches a resource, and says what the subscription is called. One that is watched already keeps its name.
+    ///
+    /// Dropped while it waits, nothing is watched.
+    pub(super) async fn begin(
+        &self,
+        context: &Context,
+        server: &Arc<Server>,
+        uri: &str,
+        patience: Patience,
+    ) -> Result<String, NotWatched> {
+        if let Some(number) = self.lock().find(server, uri) {
+            return Ok(id(number));
+        }
+        let (wanting, version) = self.want(server, uri).ok_or(NotWatched::TooMany)?;
+        match tokio::time::timeout_at(patience.until, server.watched.is_agreed(version, uri)).await {
+            Ok(true) => {}
+            Ok(false) => return Err(NotWatched::NotAgreed),
+            Err(_) => return Err(NotWatched::NotInTime),
+        }
+        let mut table = self.lock();
+        // Under the lock: what is taken off from now on finds this subscription.
+        let outcome = match table.find(server, uri) {
+            _ if !context.is_current(server) => Err(NotWatched::TakenOff),
+            Some(number) => Ok(id(number)),
+            None => {
+                table.made += 1;
+                let number = table.made;
+                table.watching.insert(number, wanting.keep());
+                return Ok(id(number));
+            }
+        };
+        drop(table);
+        outcome
+    }
+
+    fn want<'a>(&'a self, server: &'a Arc<Server>, uri: &'a str) -> Option<(Wanting<'a>, u64)> {
+        let _table = self.lock();
+        let version = server.watched.add(uri)?;
+        server.usage.hold(server.watched.len());
+        Some((Wanting { watches: self, server, uri, kept: false }, version))
+    }
+
+    /// Ends those that are meant, and says how many there were.
+    pub(super) fn end(&self, which: &Which<'_>) -> usize {
+        self.end_where(|number, watch| which.fits(number, watch)).len()
+    }
+
+    fn end_where(&self, wanted: impl Fn(u64, &Watch) -> bool) -> Vec<(u64, Watch)> {
+        let mut table = self.lock();
+        let ended: Vec<_> = table.watching.extract_if(.., |number, watch| wanted(*number, watch)).collect();
+        ended.iter().for_each(|(_, watch)| let_go(&watch.server, &watch.uri));
+        ended
+    }
+
+    /// Every subscription in a line, escaped.
+    pub(super) fn told(&self) -> Vec<String> {
+        let told = |(number, watch): (&u64, &Watch)| {
+            format!("{} ({} of {})", id(*number), Untrusted::new(&*watch.uri).shortened(100), watch.server.name)
+        };
+        self.lock().watching.iter().map(told).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Context {
+    /// Ends whatever is watched on a server that is taken off, and says so.
+    pub fn end_watching(&self, server: &Server) {
+        for (number, watch) in self.watches.end_where(|_, watch| watch.server.generation == server.generation) {
+            let uri = Untrusted::new(watch.uri);
+            let text = format!("{} ({}) has ended, because the server was taken off", id(number), uri.shortened(500));
+            self.tell_note(server.name.as_str(), &text);
+        }
+    }
+}
+
+impl Table {
+    fn find(&self, server: &Server, uri: &str) -> Option<u64> {
+        let same = |watch: &Watch| watch.server.generation == server.generation && watch.uri == uri;
+        self.watching.iter().find(|(_, watch)| same(watch)).map(|(number, _)| *number)
+    }
+}
+
+impl Which<'_> {
+    fn fits(&self, number: u64, watch: &Watch) -> bool {
+        self.id.is_none_or(|wanted| wanted == id(number))
+            && self.server.is_none_or(|wanted| wanted == watch.server.name.as_str())
+            && self.uri.is_none_or(|wanted| wanted == watch.uri)
+    }
+}
+
+/// A resource that somebody wants to hear of, until it is dropped or kept.
+struct Wanting<'a> {
+    watches: &'a Watches,
+    server: &'a Arc<Server>,
+    uri: &'a str,
+    kept: bool,
+}
+
+impl Wanting<'_> {
+    fn keep(mut self) -> Watch {
+        self.kept = true;
+        Watch { server: Arc::clone(self.server), uri: self.uri.to_owned() }
+    }
+}
+
+impl Drop for Wanting<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _table = self.watches.lock();
+            let_go(self.server, self.uri);
+        }
+    }
+}
+
+/// Wants one resource less; under the lock, so that what is counted is true.
+fn let_go(server: &Server, uri: &str) {
+    server.watched.remove(uri);
+    server.usage.hold(server.watched.len());
+}
+
+fn id(number: u64) -> String {
+    format!("watch-{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::host::Host;
+
+    /// A server that never starts: what it agrees to is said here.
+    async fn begin(host: &Host, server: &Arc<Server>, uri: &str, agreed: &[&str]) -> Result<String, NotWatched> {
+        let context = host.context();
+        let agree = async {
+            let version = server.watched.wanted().borrow().version;
+            server.watched.agree(version, agreed.iter().map(|&uri| uri.to_owned()).collect());
+        };
+        let begun = context.watches.begin(context, server, uri, Patience::of(Duration::from_secs(1)));
+        tokio::join!(begun, agree).0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_watched_is_counted_until_it_ends() {
+        let mut settings = wharf_spec::ServerSettings::default();
+        settings.lazy = true;
+        let name = wharf_spec::ServerName::new("one").unwrap();
+        let host =
+            Host::builder().local_with(name, settings, Arc::new(|| Err("never".to_owned()))).start().await.unwrap();
+        let context = host.context();
+        let server = context.server("one").unwrap();
+        let held = || server.usage.activity().held;
+        for (uri, agreed, expected, count) in [
+            ("a:x", &[][..], Err(NotWatched::NotAgreed), 0),
+            ("a:x", &["a:x"], Ok("watch-1"), 1),
+            ("a:x", &[], Ok("watch-1"), 1),
+            ("a:y", &["a:x", "a:y"], Ok("watch-2"), 2),
+        ] {
+            let begun = begin(&host, &server, uri, agreed).await;
+            assert_eq!((begun.as_deref(), held()), (expected.as_ref().copied(), count), "{uri}");
+        }
+        let late = context.watches.begin(context, &server, "a:z", Patience::of(Duration::from_secs(1))).await;
+        assert_eq!((late, held()), (Err(NotWatched::NotInTime), 2));
+        assert_eq!(context.watches.end(&Which { uri: Some("a:x"), ..Which::default() }), 1);
+        assert_eq!((held(), context.watches.told()), (1, vec!["watch-2 (a:y of one)".to_owned()]));
+        context.servers.store(Arc::default());
+        assert_eq!(begin(&host, &server, "a:z", &["a:y", "a:z"]).await, Err(NotWatched::TakenOff));
+        server.leave();
+        let mut standing = server.standing.clone();
+        while standing.changed().await.is_ok() {}
+        assert_eq!((held(), context.watches.told().len()), (0, 0));
+        let told = host.registry().notes().take().pop().unwrap();
+        assert_eq!(&*told.text, "watch-2 (a:y) has ended, because the server was taken off");
+    }
+}

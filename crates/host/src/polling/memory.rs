@@ -1,0 +1,77 @@
+//! What was seen last, so that only what is new is told.
+
+use sha2::{Digest, Sha256};
+use wharf_json::{Bounds, Raw, members};
+
+/// Members of a result that are about the answer and not about what was asked for.
+const BESIDE: [&str; 3] = ["_meta", "ttlMs", "cacheScope"];
+
+/// What a subscription has seen. Keeps a digest, since results may be large and many.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    last: Option<[u8; 32]>,
+    failing: bool,
+}
+
+impl Memory {
+    /// Notes a result; whether it is news. The first one is, and so is the first one after a failure.
+    pub fn note_result(&mut self, result: &Raw, bounds: &Bounds) -> bool {
+        let seen = digest(result, bounds);
+        let changed = self.last.replace(seen) != Some(seen);
+        std::mem::take(&mut self.failing) || changed
+    }
+
+    /// Notes a failure; whether it is news. Only the first in a row is.
+    pub fn note_failure(&mut self) -> bool {
+        !std::mem::replace(&mut self.failing, true)
+    }
+}
+
+fn digest(result: &Raw, bounds: &Bounds) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    match members(result, bounds) {
+        Ok(members) => {
+            for (key, value) in members.iter().filter(|(key, _)| !BESIDE.contains(&&**key)) {
+                hasher.update(key.len().to_le_bytes());
+                hasher.update(&**key);
+                hasher.update(value.as_bytes().len().to_le_bytes());
+                hasher.update(value.as_bytes());
+            }
+        }
+        Err(_) => hasher.update(result.as_bytes()),
+    }
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes, one after the other, a failure being empty; and whether each is told.
+    fn check(coming: &[(&str, bool)]) {
+        let mut memory = Memory::default();
+        for (n, (text, told)) in coming.iter().enumerate() {
+            let found = match *text {
+                "" => memory.note_failure(),
+                text => memory.note_result(&Raw::parse(text.to_owned()).unwrap(), &Bounds::default()),
+            };
+            assert_eq!(found, *told, "{n} of {coming:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_new_is_told() {
+        check(&[(r#"{"a":1}"#, true), (r#"{"a":1}"#, false), (r#"{"a":2}"#, true), (r#"{"a":1}"#, true)]);
+        check(&[
+            ("", true),
+            ("", false),
+            (r#"{"a":1}"#, true),
+            ("", true),
+            (r#"{"a":1}"#, true),
+            (r#"{"a":1}"#, false),
+        ]);
+        check(&[(r#"{"a":1,"_meta":{"n":1},"ttlMs":1}"#, true), (r#"{"a":1,"_meta":{"n":2},"ttlMs":2}"#, false)]);
+        check(&[(r#"{"a":{"_meta":1}}"#, true), (r#"{"a":{"_meta":2}}"#, true)]);
+        check(&[(r#"{"a":"","b":""}"#, true), (r#"{"ab":""}"#, true), ("[1]", true), ("[2]", true)]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Results of tools that say they only read, kept for a while where somebody has asked for that.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_client::{Answer, Inputs, ResultKind};
+use wharf_json::Raw;
+use wharf_spec::Fingerprint;
+
+use crate::call::CallOptions;
+use crate::catalog::CatalogTool;
+use crate::server::Server;
+
+/// Results of one server kept at once, and their bytes.
+const MOST: usize = 256;
+const MOST_BYTES: usize = 16 << 20;
+
+/// What was asked: the tool as it was defined, and the arguments as they were written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Question {
+    pub tool: Arc<str>,
+    pub definition: Fingerprint,
+    pub arguments: Vec<u8>,
+}
+
+impl Question {
+    /// What a call asks, where its answer may be kept: somebody wants that for the server, and the tool says that it
+    /// only reads.
+    pub fn of(server: &Server, tool: &CatalogTool, arguments: &Raw, options: &CallOptions) -> Option<Self> {
+        server.kept.load().settings.keep_results?;
+        if options.fresh || options.inputs == Inputs::Forward || tool.description.hints.read_only != Some(true) {
+            return None;
+        }
+        Some(Self {
+            tool: Arc::clone(&tool.id.tool),
+            definition: tool.fingerprint,
+            arguments: arguments.as_bytes().to_vec(),
+        })
+    }
+
+    /// Keeps the answer.
+    pub fn keep(self, server: &Server, answer: &Answer) {
+        if let (Some(time), ResultKind::Complete) = (server.kept.load().settings.keep_results, answer.kind) {
+            server.results.keep(self, &answer.result, time);
+        }
+    }
+}
+
+/// The results of one server that are kept.
+#[derive(Default)]
+pub(crate) struct KeptResults(Mutex<HashMap<Question, Entry>>);
+
+struct Entry {
+    result: Raw,
+    until: Instant,
+}
+
+impl KeptResults {
+    /// A result that is still fresh.
+    pub fn find(&self, question: &Question) -> Option<Raw> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(question).filter(|entry| Instant::now() < entry.until).map(|entry| entry.result.clone())
+    }
+
+    /// Keeps a result this long. What is stale makes room, and otherwise what would be stale first.
+    pub fn keep(&self, question: Question, result: &Raw, time: Duration) {
+        let (now, size) = (Instant::now(), result.as_bytes().len());
+        if size > MOST_BYTES / 4 {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_, entry| now < entry.until);
+        while kept.len() >= MOST || bytes(&kept) + size > MOST_BYTES {
+            let first = kept.iter().min_by_key(|(_, entry)| entry.until).map(|(question, _)| question.clone());
+            let Some(first) = first else { break };
+            kept.remove(&first);
+        }
+        kept.insert(question, Entry { result: result.clone(), until: now + time });
+    }
+}
+
+fn bytes(kept: &HashMap<Question, Entry>) -> usize {
+    kept.values().map(|entry| entry.result.as_bytes().len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(n: usize) -> Question {
+        Question { tool: "t".into(), definition: Fingerprint([0; 32]), arguments: n.to_string().into() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_result_is_found_in_time_and_by_the_same_question_only() {
+        let kept = KeptResults::default();
+        let result = Raw::parse("{}").unwrap();
+        kept.keep(question(1), &result, Duration::from_secs(1));
+        assert!(kept.find(&question(1)).is_some() && kept.find(&question(2)).is_none());
+        let redefined = Question { definition: Fingerprint([1; 32]), ..question(1) };
+        assert!(kept.find(&redefined).is_none());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(kept.find(&question(1)).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_does_not_grow_for_ever() {
+        let kept = KeptResults::default();
+        let large = Raw::parse(format!("\"{}\"", "x".repeat(3 << 20))).unwrap();
+        for n in 0..2 * MOST {
+            kept.keep(question(n), &large, Duration::from_secs(1));
+        }
+        let inside = kept.0.lock().unwrap();
+        assert!(!inside.is_empty() && inside.len() <= MOST && bytes(&inside) <= MOST_BYTES);
+    }
+}

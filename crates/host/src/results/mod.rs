@@ -1,0 +1,159 @@
+//! What becomes of a tool's result on its way to whoever called: content of every kind, bounded, perhaps kept.
+
+mod kept;
+mod limit;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use wharf_json::Raw;
+use wharf_tools::{Base64, Block, Contents, Outcome};
+use wharf_wire::{Content, ToolResult};
+
+pub(crate) use kept::{KeptResults, Question};
+pub use limit::ResultLimits;
+pub(crate) use limit::limited;
+
+/// A result of the protocol as an outcome of any tool. Nothing is lost, and bytes are not decoded.
+pub(crate) fn outcome(result: &ToolResult) -> Outcome {
+    let mut outcome = Outcome::new(result.content.iter().map(block).collect());
+    outcome.data = result.structured.clone();
+    outcome.is_error = result.is_error;
+    outcome
+}
+
+/// A block of the protocol as a block of any tool.
+pub(crate) fn block(content: &Content) -> Block {
+    let raw = content.raw().clone();
+    match content {
+        Content::Text { text, .. } => Block::Text { text: text.clone(), raw: Some(raw) },
+        Content::Image { mime_type, .. } => match bytes_of(&raw) {
+            Some(data) => Block::Image { data, mime: mime_type.clone(), raw: Some(raw) },
+            None => Block::Other { kind: Some("image".to_owned()), raw },
+        },
+        Content::Audio { mime_type, .. } => match bytes_of(&raw) {
+            Some(data) => Block::Audio { data, mime: mime_type.clone(), raw: Some(raw) },
+            None => Block::Other { kind: Some("audio".to_owned()), raw },
+        },
+        Content::ResourceLink { uri, name, mime_type, .. } => link(uri, name.clone(), mime_type.clone(), raw),
+        Content::Resource { resource, .. } => {
+            let contents = match (&resource.text, blob_of(&raw)) {
+                (Some(text), _) => Contents::Text(text.clone()),
+                (None, Some(blob)) => Contents::Bytes(blob),
+                (None, None) => Contents::Nothing,
+            };
+            let (uri, mime) = (resource.uri.clone(), resource.mime_type.clone());
+            Block::Resource { uri, mime, contents, raw: Some(raw) }
+        }
+        Content::Unknown { kind, .. } => Block::Other { kind: kind.clone(), raw },
+        _ => Block::Other { kind: None, raw },
+    }
+}
+
+fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: Raw) -> Block {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Rest {
+        description: Option<String>,
+        size: Option<f64>,
+    }
+    let rest: Rest = serde_json::from_slice(raw.as_bytes()).unwrap_or_default();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is only shown, and saturates")]
+    let size = rest.size.filter(|size| *size >= 0.0).map(|size| size as u64);
+    Block::Link { uri: uri.to_owned(), name, mime, description: rest.description, size, raw: Some(raw) }
+}
+
+/// The `data` of a block, sharing its memory.
+fn bytes_of(raw: &Raw) -> Option<Base64> {
+    #[derive(Deserialize)]
+    struct Data<'a> {
+        #[serde(borrow)]
+        data: &'a RawValue,
+    }
+    let Data { data } = serde_json::from_slice(raw.as_bytes()).ok()?;
+    Base64::from_json(raw.part(data))
+}
+
+/// The `blob` of an embedded resource, sharing its memory.
+fn blob_of(raw: &Raw) -> Option<Base64> {
+    #[derive(Deserialize)]
+    struct Inside<'a> {
+        #[serde(borrow)]
+        blob: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    struct Outside<'a> {
+        #[serde(borrow)]
+        resource: Inside<'a>,
+    }
+    let Outside { resource } = serde_json::from_slice(raw.as_bytes()).ok()?;
+    Base64::from_json(raw.part(resource.blob))
+}
+
+/// Whether a result says that the tool failed, without decoding it. Only for counting: a result that has such a member
+/// somewhere inside counts as well.
+pub(crate) fn says_error(result: &Raw) -> bool {
+    const MARK: &[u8] = b"\"isError\"";
+    let text = result.as_bytes();
+    let mut rest = text;
+    while let Some(found) = memchr::memmem::find(rest, MARK) {
+        rest = &rest[found + MARK.len()..];
+        let value = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b':')).map(|at| &rest[at..]);
+        if value.is_some_and(|value| value.starts_with(b"true")) {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_wire::{Bounds, View as _};
+
+    fn of(text: &str) -> Outcome {
+        let raw = Raw::parse(text.to_owned()).unwrap();
+        outcome(&ToolResult::view(raw, &Bounds::default()).unwrap())
+    }
+
+    #[test]
+    fn every_kind_of_content_arrives() {
+        let found = of(r#"{"content":[
+            {"type":"text","text":"a"},
+            {"type":"image","data":"AAAA","mimeType":"image/png"},
+            {"type":"audio","data":"AAAA","mimeType":"audio/wav"},
+            {"type":"resource_link","uri":"a:b","name":"n","description":"d","size":12},
+            {"type":"resource","resource":{"uri":"a:c","blob":"AAAA"}},
+            {"type":"resource","resource":{"uri":"a:d","text":"t"}},
+            {"type":"hologram","n":12345678901234567890123}
+        ],"structuredContent":{"n":12345678901234567890123},"isError":true}"#);
+        assert!(found.is_error);
+        assert_eq!(found.data.unwrap().get(), r#"{"n":12345678901234567890123}"#);
+        let [
+            Block::Text { .. },
+            Block::Image { data, .. },
+            Block::Audio { .. },
+            Block::Link { size: Some(12), description: Some(_), .. },
+            Block::Resource { contents: Contents::Bytes(_), .. },
+            Block::Resource { contents: Contents::Text(_), .. },
+            Block::Other { kind: Some(kind), .. },
+        ] = &found.blocks[..]
+        else {
+            panic!("{:?}", found.blocks)
+        };
+        assert_eq!((data.text(), kind.as_str()), ("AAAA", "hologram"));
+    }
+
+    #[test]
+    fn an_error_is_seen_without_decoding() {
+        for (text, expected) in [
+            (r#"{"content":[],"isError":true}"#, true),
+            (r#"{"isError" : true}"#, true),
+            (r#"{"isError":false}"#, false),
+            (r#"{"isError":false,"x":{"isError":true}}"#, true),
+            (r#"{"content":[{"type":"text","text":"\"isError\":true"}]}"#, false),
+            ("{}", false),
+        ] {
+            assert_eq!(says_error(&Raw::parse(text).unwrap()), expected, "{text}");
+        }
+    }
+}

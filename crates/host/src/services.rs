@@ -1,0 +1,151 @@
+//! What servers may ask of us, turned into questions to a person.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_client::{Elicitor, LogSink, NotSampled, Pending, RootsSource, Sampler, Services};
+use wharf_spec::ServerName;
+use wharf_wire::{Bounds, ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Root, SamplingRequest, View as _};
+
+use crate::ask::{Ask, Asker, ElicitationAsk, SamplingAsk, put};
+use crate::context::Context;
+use crate::events::Event;
+
+/// Tokens a server may have generated for it in a day.
+const TOKENS_A_DAY: u64 = 100_000;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// What the host does for its servers: only what somebody is there for.
+pub(crate) fn services(context: &Arc<Context>) -> Services {
+    let logs = Logs(Arc::downgrade(context));
+    let mut services = Services::default().logs(LogLevel::Info, logs).tasks();
+    if let Some(asker) = &context.asker {
+        let person = Person { asker: Arc::clone(asker), context: Arc::downgrade(context) };
+        services = services.elicitation(person);
+        if asker.samples() {
+            let context = Arc::downgrade(context);
+            services = services.sampling(Model { asker: Arc::clone(asker), context, spent: Mutex::default() });
+        }
+    }
+    if !context.options.roots.is_empty() {
+        services = services.roots(Roots(context.options.roots.clone()));
+    }
+    services
+}
+
+/// Takes what servers log to the host's events.
+struct Logs(Weak<Context>);
+
+impl LogSink for Logs {
+    fn log(&self, server: &str, message: LogMessage) {
+        if let (Some(context), Ok(server)) = (self.0.upgrade(), ServerName::new(server)) {
+            context.crier.tell(Event::Log { server, message });
+        }
+    }
+}
+
+/// The directories servers may ask for: those a person has named.
+struct Roots(Vec<Root>);
+
+impl RootsSource for Roots {
+    fn roots(&self, _server: &str) -> Vec<Root> {
+        self.0.clone()
+    }
+}
+
+/// Puts what servers ask to a person.
+struct Person {
+    asker: Arc<dyn Asker>,
+    context: Weak<Context>,
+}
+
+impl Elicitor for Person {
+    fn shows_pages(&self) -> bool {
+        self.asker.shows_pages()
+    }
+
+    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+        let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
+        Box::pin(async move {
+            let Ok(server) = server else { return ElicitAnswer::Decline };
+            if let Some(context) = context.upgrade() {
+                if let Some(field) = asks_for_secret(&question) {
+                    let text = format!("it asked for `{field}` in a form, which is no place for a secret: declined");
+                    context.crier.tell(Event::Warning { server, text });
+                    return ElicitAnswer::Decline;
+                }
+                context.crier.tell(Event::Asked { server: server.clone(), kind: "elicitation" });
+            }
+            let ask = |reply| Ask::Elicitation(ElicitationAsk { server, question }, reply);
+            put(&*asker, ask).await.unwrap_or(ElicitAnswer::Decline)
+        })
+    }
+}
+
+/// The field of a form that asks for a secret; escaped.
+fn asks_for_secret(question: &Elicitation) -> Option<String> {
+    let Elicitation::Form(form) = question else { return None };
+    let field = form.secret_field()?;
+    Some(wharf_spec::Untrusted::new(field.name.as_str()).shortened(60).to_string())
+}
+
+/// Lets servers use the model: without tools, without context, and not without end.
+struct Model {
+    asker: Arc<dyn Asker>,
+    context: Weak<Context>,
+    spent: Mutex<HashMap<ServerName, Spent>>,
+}
+
+/// What a server has had generated since.
+struct Spent {
+    since: Instant,
+    tokens: u64,
+}
+
+impl Model {
+    /// Takes from the server's budget, if there is enough.
+    fn spend(&self, server: &ServerName, tokens: u64) -> bool {
+        let now = Instant::now();
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = spent.entry(server.clone()).or_insert(Spent { since: now, tokens: 0 });
+        if now.duration_since(entry.since) >= DAY {
+            *entry = Spent { since: now, tokens: 0 };
+        }
+        let fits = entry.tokens.saturating_add(tokens) <= TOKENS_A_DAY;
+        if fits {
+            entry.tokens += tokens;
+        }
+        fits
+    }
+}
+
+impl Sampler for Model {
+    fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<Raw, NotSampled>> {
+        let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
+        let allowed = server.as_ref().is_ok_and(|server| self.spend(server, request.max_tokens));
+        Box::pin(async move {
+            let Ok(server) = server else { return Err(NotSampled::Declined) };
+            if !allowed {
+                return Err(NotSampled::Failed(format!("more than {TOKENS_A_DAY} tokens in a day")));
+            }
+            let request = bare(request).ok_or(NotSampled::Declined)?;
+            if let Some(context) = context.upgrade() {
+                context.crier.tell(Event::Asked { server: server.clone(), kind: "sampling" });
+            }
+            let ask = |reply| Ask::Sampling(SamplingAsk { server, request }, reply);
+            put(&*asker, ask).await.unwrap_or(Err(NotSampled::Declined))
+        })
+    }
+}
+
+/// The request without what would show a server the conversation or lend it tools.
+fn bare(request: SamplingRequest) -> Option<SamplingRequest> {
+    let bounds = Bounds::default();
+    let mut members: serde_json::Map<String, serde_json::Value> = request.raw.decode(&bounds).ok()?;
+    for member in ["includeContext", "tools", "toolChoice"] {
+        members.remove(member);
+    }
+    SamplingRequest::view(Raw::of(&members).ok()?, &bounds).ok()
+}

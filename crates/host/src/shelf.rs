@@ -1,0 +1,83 @@
+//! The one place that changes what is offered: the catalog, and the registry beside it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use wharf_spec::ServerName;
+use wharf_tools::{Registry, Tool};
+
+use crate::catalog::{Catalog, CatalogTool, Section};
+use crate::server::Server;
+
+/// Makes a tool of the registry from one of the catalog.
+pub(crate) type Adapt = Box<dyn Fn(&Arc<CatalogTool>) -> Arc<dyn Tool> + Send + Sync>;
+
+/// What all servers offer. Reading takes no lock; changing it takes one for a few lines.
+pub(crate) struct Shelf {
+    catalog: ArcSwap<Catalog>,
+    /// Which server of a name has put its section here: one that took its place is not withdrawn with it.
+    owners: Mutex<HashMap<ServerName, u64>>,
+    version: watch::Sender<u64>,
+    registry: Arc<Registry>,
+    adapt: Adapt,
+}
+
+impl Shelf {
+    pub fn new(registry: Arc<Registry>, adapt: Adapt) -> Self {
+        let catalog = ArcSwap::from_pointee(Catalog::default());
+        Self { catalog, owners: Mutex::default(), version: watch::Sender::default(), registry, adapt }
+    }
+
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    /// The catalog for a moment's look, which is cheaper still.
+    pub fn peek(&self) -> arc_swap::Guard<Arc<Catalog>> {
+        self.catalog.load()
+    }
+
+    /// Changes with every change of the catalog.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Puts what a server offers in the place of what it offered, if it may still offer anything. Says whether it did.
+    ///
+    /// A server that is taken off is taken off first and withdrawn afterwards, so that nothing it put here can stay.
+    pub fn put(&self, server: &Server, epoch: u64, section: Section) -> bool {
+        let section = Arc::new(section);
+        let tools: Vec<Arc<dyn Tool>> = section.offered().map(|tool| (self.adapt)(tool)).collect();
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let newer = owners.get(&server.name).is_some_and(|owner| *owner > server.generation);
+        let may = !newer && {
+            let standing = server.standing.borrow();
+            standing.epoch == epoch && standing.offers_tools()
+        };
+        if may {
+            owners.insert(server.name.clone(), server.generation);
+            self.catalog.store(Arc::new(self.catalog.load().with(section)));
+            self.registry.replace_provider(server.name.as_str(), tools);
+            self.version.send_modify(|version| *version += 1);
+        }
+        may
+    }
+
+    /// Takes away what a server offered.
+    pub fn withdraw(&self, server: &Server) {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if owners.get(&server.name) != Some(&server.generation) {
+            return;
+        }
+        owners.remove(&server.name);
+        self.catalog.store(Arc::new(self.catalog.load().without(&server.name)));
+        self.registry.replace_provider(server.name.as_str(), Vec::new());
+        self.version.send_modify(|version| *version += 1);
+    }
+}

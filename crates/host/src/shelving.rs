@@ -1,0 +1,109 @@
+//! From what a server lists to what is on the shelf, and from what it once listed.
+
+use std::sync::Arc;
+
+use wharf_client::{Connection, Listing};
+use wharf_wire::ToolDefinition;
+
+use crate::attend::Lists;
+use crate::catalog::{Freshness, ListName, Listed, Section, SectionParts, fingerprint};
+use crate::context::Context;
+use crate::events::Event;
+use crate::inspect::{inspect, is_quarantined};
+use crate::server::{Reach, Server};
+
+impl Context {
+    /// Puts on the shelf what a connected server lists, and keeps it for the next time.
+    pub fn shelve(&self, server: &Server, epoch: u64, lists: &Lists, connection: &Connection) {
+        let listed = listed(lists, connection);
+        self.keep_listed(server, &listed);
+        let section = self.section(server, listed);
+        let (tools, found) = (section.offered().count(), section.tools.len() + section.filtered);
+        let withheld = section.withheld.len();
+        if self.shelf.put(server, epoch, section) {
+            tracing::info!(server = %server.name, tools, found, withheld, "listed");
+            self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
+        }
+    }
+
+    /// Puts on the shelf what a server listed when it last ran, if that is known and it may be used.
+    pub async fn recall(&self, server: &Arc<Server>) {
+        let Some(listed) = self.listed_before(server).await else { return };
+        let section = self.section(server, listed);
+        let epoch = server.standing.borrow().epoch;
+        self.shelf.put(server, epoch, section);
+    }
+
+    /// Makes what a server offers anew, because it is kept in another way now.
+    pub async fn filter_anew(&self, server: &Arc<Server>) {
+        server.anew.notify_one();
+        if server.passage().is_none() {
+            self.recall(server).await;
+        }
+    }
+
+    fn section(&self, server: &Server, listed: Listed) -> Section {
+        let kept = server.kept.load();
+        let inspector = |tool: &ToolDefinition| self.quarantined(tool);
+        Section::build(SectionParts {
+            server: &server.name,
+            style: self.options.names,
+            filter: &kept.filter,
+            trust: kept.settings.trust,
+            inspector: Some(&inspector),
+            listed,
+        })
+    }
+
+    /// Why a tool is kept from models, unless a person has released just this definition of it.
+    fn quarantined(&self, tool: &ToolDefinition) -> Option<String> {
+        let findings = inspect(tool);
+        if !is_quarantined(&findings) || self.is_released(&fingerprint(tool)) {
+            return None;
+        }
+        Some(
+            findings
+                .iter()
+                .take(3)
+                .map(|finding| format!("{}: {}", finding.rule.name(), finding.excerpt))
+                .collect::<Vec<_>>()
+                .join("; "),
+        )
+    }
+
+    fn keep_listed(&self, server: &Server, listed: &Listed) {
+        if let (Some(disk), Reach::Spec(spec)) = (&self.disk, &server.reach)
+            && listed.failures.is_empty()
+        {
+            disk.keep_listed(&server.name, spec, listed);
+        }
+    }
+
+    async fn listed_before(&self, server: &Server) -> Option<Listed> {
+        match (&self.disk, &server.reach) {
+            (Some(disk), Reach::Spec(spec)) => disk.listed(&server.name, spec).await,
+            _ => None,
+        }
+    }
+}
+
+fn listed(lists: &Lists, connection: &Connection) -> Listed {
+    let mut listed = Listed { freshness: Freshness::Live, ..Listed::default() };
+    listed.instructions = connection.facts().instructions.clone();
+    listed.tools = take(&lists.tools, ListName::Tools, &mut listed.withheld);
+    listed.resources = take(&lists.resources, ListName::Resources, &mut listed.withheld);
+    listed.templates = take(&lists.templates, ListName::Templates, &mut listed.withheld);
+    listed.prompts = take(&lists.prompts, ListName::Prompts, &mut listed.withheld);
+    listed.failures = lists.failed.clone();
+    listed
+}
+
+fn take<T: Clone>(
+    listing: &Option<Listing<T>>,
+    name: ListName,
+    withheld: &mut Vec<(ListName, wharf_client::Withheld)>,
+) -> Vec<T> {
+    let Some(listing) = listing else { return Vec::new() };
+    withheld.extend(listing.withheld.iter().map(|item| (name, item.clone())));
+    listing.items.clone()
+}

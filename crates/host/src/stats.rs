@@ -1,0 +1,159 @@
+//! How often tools are called, how that ends and how long it takes.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+/// Steps of the scale: each is a quarter of a doubling, from a microsecond to about an hour.
+const STEPS: usize = 128;
+/// Tools counted one by one; what a server names beyond that is counted together.
+const MOST_TOOLS: usize = 4096;
+
+/// The counts of one server.
+#[derive(Default)]
+pub(crate) struct Stats {
+    tools: RwLock<HashMap<Arc<str>, Arc<Count>>>,
+}
+
+/// The counts of one tool. Counting takes no lock.
+pub(crate) struct Count {
+    calls: AtomicU64,
+    errors: AtomicU64,
+    scale: [AtomicU64; STEPS],
+}
+
+/// How often a tool was called and how long that took.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct ToolStats {
+    /// What the server calls it: untrusted.
+    pub tool: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// How often that came to an error, or to nothing.
+    pub errors: u64,
+    /// Half of the calls took no longer, in microseconds.
+    pub p50_us: u64,
+    /// Of a hundred calls ninety took no longer.
+    pub p90_us: u64,
+    /// Of a hundred calls ninety-nine took no longer.
+    pub p99_us: u64,
+}
+
+impl Default for Count {
+    fn default() -> Self {
+        Self { calls: AtomicU64::new(0), errors: AtomicU64::new(0), scale: std::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+}
+
+impl Stats {
+    /// Counts a call.
+    pub fn record(&self, tool: &Arc<str>, took: Duration, success: bool) {
+        let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).get(tool).map(Arc::clone);
+        known.unwrap_or_else(|| self.begin(tool)).record(took, success);
+    }
+
+    fn begin(&self, tool: &Arc<str>) -> Arc<Count> {
+        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let name = if tools.len() < MOST_TOOLS { Arc::clone(tool) } else { Arc::from("…") };
+        Arc::clone(tools.entry(name).or_default())
+    }
+
+    /// All counts, by the tools' names.
+    pub fn read(&self) -> Vec<ToolStats> {
+        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<ToolStats> = tools.iter().map(|(name, count)| count.read(name)).collect();
+        all.sort_by(|one, other| one.tool.cmp(&other.tool));
+        all
+    }
+}
+
+impl Count {
+    fn record(&self, took: Duration, success: bool) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.errors.fetch_add(u64::from(!success), Ordering::Relaxed);
+        self.scale[step(took)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn read(&self, tool: &str) -> ToolStats {
+        let scale: Vec<u64> = self.scale.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        let total: u64 = scale.iter().sum();
+        let percentile = |percent: u64| {
+            let wanted = (total * percent).div_ceil(100).max(1);
+            let mut seen = 0;
+            let found = scale.iter().position(|count| {
+                seen += count;
+                seen >= wanted
+            });
+            found.map_or(0, upper)
+        };
+        ToolStats {
+            tool: tool.to_owned(),
+            calls: self.calls.load(Ordering::Relaxed),
+            errors: self.errors.load(Ordering::Relaxed),
+            p50_us: percentile(50),
+            p90_us: percentile(90),
+            p99_us: percentile(99),
+        }
+    }
+}
+
+/// The step a duration falls into: the doublings of a microsecond, and the quarter within.
+fn step(took: Duration) -> usize {
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    if micros < 4 {
+        return usize::try_from(micros).unwrap_or(0);
+    }
+    let doublings = micros.ilog2();
+    let quarter = (micros >> (doublings - 2)) & 3;
+    let step = u64::from(doublings) * 4 + quarter - 4;
+    usize::try_from(step).unwrap_or(STEPS - 1).min(STEPS - 1)
+}
+
+/// The longest duration of a step, in microseconds.
+fn upper(step: usize) -> u64 {
+    if step < 4 {
+        return step as u64;
+    }
+    let (doublings, quarter) = ((step + 4) / 4, (step % 4) as u64);
+    (((4 + quarter + 1) << doublings) >> 2) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_duration_falls_into_a_step_that_holds_it() {
+        for micros in (0..5000).chain([1 << 20, (1 << 31) + 7]) {
+            let found = step(Duration::from_micros(micros));
+            assert!(upper(found) >= micros, "{micros} in step {found} up to {}", upper(found));
+            assert!(upper(found) <= micros + micros / 4 + 1, "{micros} in step {found} up to {}", upper(found));
+        }
+        assert_eq!(step(Duration::MAX), STEPS - 1);
+    }
+
+    #[test]
+    fn percentiles_are_of_what_was_counted() {
+        let stats = Stats::default();
+        let tool: Arc<str> = "t".into();
+        for millis in 1..=100 {
+            stats.record(&tool, Duration::from_millis(millis), millis != 7);
+        }
+        let [found] = &stats.read()[..] else { panic!("one tool") };
+        assert_eq!((found.calls, found.errors), (100, 1));
+        for (found, millis) in [(found.p50_us, 50), (found.p90_us, 90), (found.p99_us, 99)] {
+            assert!((millis * 1000..=millis * 1250).contains(&found), "{found} for {millis} ms");
+        }
+    }
+
+    #[test]
+    fn a_server_that_names_tools_without_end_costs_no_more() {
+        let stats = Stats::default();
+        for n in 0..MOST_TOOLS + 50 {
+            stats.record(&n.to_string().into(), Duration::ZERO, true);
+        }
+        assert_eq!(stats.read().len(), MOST_TOOLS + 1);
+    }
+}

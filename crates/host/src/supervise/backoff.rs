@@ -1,0 +1,138 @@
+//! When to try again. Pure: the clock and the seed come in as values.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_spec::Backoff;
+
+/// The shortest time between two starts of one server.
+const BETWEEN_STARTS: Duration = Duration::from_secs(1);
+/// A connection that has lasted this long makes up for whatever went before.
+pub(super) const STABLE: Duration = Duration::from_secs(10);
+/// How long a server that was given up is left alone, the first time and at most.
+const COOL_DOWN: Duration = Duration::from_secs(60);
+const COOL_DOWN_MOST: Duration = Duration::from_secs(600);
+/// A wait that is longer than any clock reaches is as long as this.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How often a wait is doubled at most; beyond that its upper limit rules anyway.
+const MOST_DOUBLINGS: u32 = 16;
+
+/// The attempts that were made in vain since the server last stood firm.
+#[derive(Debug, Clone)]
+pub(super) struct Attempts {
+    failed: u32,
+    given_up: u32,
+    last_start: Option<Instant>,
+    dice: Dice,
+}
+
+impl Attempts {
+    pub fn new(seed: u64) -> Self {
+        Self { failed: 0, given_up: 0, last_start: None, dice: Dice(seed | 1) }
+    }
+
+    pub fn started(&mut self, now: Instant) {
+        self.last_start = Some(now);
+    }
+
+    /// A person wants it, or it has lasted: everything before is forgotten.
+    pub fn forget(&mut self) {
+        (self.failed, self.given_up) = (0, 0);
+    }
+
+    /// How many were in vain in a row.
+    pub fn failed(&self) -> u32 {
+        self.failed
+    }
+
+    /// When to make the next attempt after one more that was in vain, unless that was the last.
+    pub fn again(&mut self, backoff: Backoff, now: Instant) -> Option<Instant> {
+        self.failed += 1;
+        if self.failed > backoff.attempts {
+            return None;
+        }
+        let doublings = (self.failed - 1).min(MOST_DOUBLINGS);
+        let longest = backoff.base.saturating_mul(1 << doublings).min(backoff.max);
+        // The first one after a loss comes soon; later ones at least half of their wait.
+        let least = if self.failed == 1 { Duration::ZERO } else { longest / 2 };
+        let wait = least + (longest - least).mul_f64(self.dice.fraction());
+        Some(self.not_before(after(now, wait)))
+    }
+
+    /// The next start after a connection that has lasted.
+    pub fn soon(&mut self, backoff: Backoff, now: Instant) -> Instant {
+        let wait = backoff.base.mul_f64(self.dice.fraction() / 4.0);
+        self.not_before(after(now, wait))
+    }
+
+    /// How long to leave alone a server that has been given up.
+    pub fn cool_down(&mut self, now: Instant) -> Instant {
+        let wait = COOL_DOWN.saturating_mul(1 << self.given_up.min(MOST_DOUBLINGS)).min(COOL_DOWN_MOST);
+        self.given_up += 1;
+        now + wait + (wait / 10).mul_f64(self.dice.fraction())
+    }
+
+    fn not_before(&self, due: Instant) -> Instant {
+        self.last_start.map_or(due, |started| due.max(started + BETWEEN_STARTS))
+    }
+}
+
+fn after(now: Instant, wait: Duration) -> Instant {
+    now.checked_add(wait).unwrap_or_else(|| now + LONGEST)
+}
+
+/// A small generator, so that many servers lost at once do not come back at once. Nothing secret depends on it.
+#[derive(Debug, Clone)]
+struct Dice(u64);
+
+impl Dice {
+    fn fraction(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        #[expect(clippy::cast_precision_loss, reason = "53 bits are kept")]
+        let fraction = (self.0 >> 11) as f64 / (1u64 << 53) as f64;
+        fraction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_are_jittered_and_end() {
+        let backoff = Backoff { attempts: 5, base: Duration::from_millis(500), max: Duration::from_secs(3) };
+        for seed in 1..500u64 {
+            let now = Instant::now();
+            let mut attempts = Attempts::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let waits: Vec<_> = std::iter::from_fn(|| attempts.again(backoff, now).map(|due| due - now)).collect();
+            let bounds = [(0, 500), (500, 1000), (1000, 2000), (1500, 3000), (1500, 3000)];
+            assert_eq!(waits.len(), bounds.len());
+            for (wait, (least, most)) in waits.iter().zip(bounds) {
+                assert!((least..=most).contains(&wait.as_millis()), "{wait:?}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_is_started_once_a_second_at_most() {
+        let now = Instant::now();
+        let mut attempts = Attempts::new(7);
+        attempts.started(now);
+        assert_eq!(attempts.soon(Backoff::default(), now), now + BETWEEN_STARTS);
+        let first = attempts.again(Backoff::default(), now).unwrap();
+        assert_eq!(first, now + BETWEEN_STARTS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_cool_down_is_longer_up_to_a_limit() {
+        let now = Instant::now();
+        let mut attempts = Attempts::new(7);
+        let waits: Vec<_> = (0..8).map(|_| (attempts.cool_down(now) - now).as_secs()).collect();
+        assert!((60..=66).contains(&waits[0]) && (120..=132).contains(&waits[1]), "{waits:?}");
+        assert!(waits.iter().all(|wait| *wait <= 660), "{waits:?}");
+        attempts.forget();
+        assert!((attempts.cool_down(now) - now).as_secs() <= 66);
+    }
+}

@@ -1,0 +1,113 @@
+//! When a supervisor looks again, and what it does then.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_spec::{Backoff, Reconnect};
+
+use super::{keeping, moment, passing, unused_since};
+use crate::supervise::State;
+use crate::supervise::step::{Activity, Command, Effect, Event, Keeping, Supervisor};
+
+type Tested = Supervisor<(), &'static str>;
+
+const fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// A server that became ready so long after it was born.
+fn ready(kept: Keeping, born: Instant, after: Duration) -> Tested {
+    let mut server = Tested::new(kept, 7, moment(born));
+    server.begin(moment(born));
+    server.step(Event::Command(Command::Connect), moment(born + after));
+    let epoch = server.epoch();
+    server.step(Event::Connected { epoch, open: "" }, moment(born + after));
+    server
+}
+
+/// A lazy server that became ready 1,000 s after it was born, and how it is used: when it is looked at next, in seconds
+/// after it became ready.
+#[test]
+fn a_ready_server_is_looked_at_when_something_is_to_be_done() {
+    let lazy = Keeping { lazy: true, health_check: None, ..keeping() };
+    let (busy, held) = ((1, 0), (0, 1));
+    let check = |kept: Keeping, (in_flight, held): (usize, usize), used: u64, now: u64, expected: Option<u64>| {
+        let born = Instant::now();
+        let server = ready(kept, born, seconds(1000));
+        let activity = Activity { in_flight, held, last_used: born + seconds(used) };
+        let due = server.due(activity, born + seconds(1000 + now));
+        assert_eq!(due, expected.map(|time| born + seconds(1000 + time)), "{kept:?} {activity:?} at {now}");
+    };
+    let healthy = Keeping { health_check: Some(seconds(60)), ..lazy };
+    // Never used, or used last before it was stopped: it was brought up for something, and stays its time.
+    check(lazy, (0, 0), 0, 0, Some(600));
+    check(lazy, (0, 0), 1100, 200, Some(700));
+    check(lazy, busy, 1100, 100, Some(700));
+    check(lazy, held, 1000, 5000, Some(5600));
+    check(Keeping { lazy: false, ..lazy }, (0, 0), 0, 0, None);
+    check(Keeping { idle_stop: None, ..lazy }, (0, 0), 0, 0, None);
+    check(Keeping { idle_stop: Some(Duration::MAX), ..lazy }, (0, 0), 0, 0, None);
+    check(Keeping { idle_stop: Some(Duration::MAX), ..lazy }, busy, 1000, 0, None);
+    check(Keeping { idle_stop: Some(Duration::ZERO), ..lazy }, (0, 0), 0, 0, Some(0));
+    // In use, a server that is to be stopped at once is not looked at without end.
+    check(Keeping { idle_stop: Some(Duration::ZERO), ..lazy }, busy, 1000, 0, Some(1));
+    check(healthy, (0, 0), 0, 0, Some(60));
+    check(healthy, (0, 0), 1010, 10, Some(70));
+    check(Keeping { health_check: Some(Duration::ZERO), ..lazy }, (0, 0), 0, 0, Some(1));
+    check(Keeping { health_check: Some(Duration::MAX), ..lazy }, (0, 0), 0, 0, Some(600));
+}
+
+#[test]
+fn waits_that_no_clock_reaches_are_no_trouble() {
+    let endless = Backoff { attempts: 3, base: Duration::MAX, max: Duration::MAX };
+    let born = Instant::now();
+    for lasted in [1, 3600] {
+        let mut server = ready(Keeping { reconnect: Reconnect::Backoff(endless), ..keeping() }, born, seconds(0));
+        let now = born + seconds(lasted);
+        server.step(Event::Lost { epoch: server.epoch(), trouble: passing() }, moment(now));
+        assert_eq!(server.state(), State::Reconnecting);
+        assert!(server.due(unused_since(born), now).is_some_and(|due| due > now));
+    }
+}
+
+#[test]
+fn one_that_is_lost_again_and_again_is_flapping_until_it_lasts() {
+    let born = Instant::now();
+    let mut server = ready(keeping(), born, seconds(0));
+    let mut now = born + seconds(1);
+    for lost in 1..=2 {
+        server.step(Event::Lost { epoch: server.epoch(), trouble: passing() }, moment(now));
+        assert_eq!(server.is_flapping(), lost == 2);
+        now = server.due(unused_since(born), now).unwrap();
+        let effects = server.step(Event::Due(unused_since(born)), moment(now));
+        assert_eq!(effects, [Effect::Connect(server.epoch())]);
+        server.step(Event::Connected { epoch: server.epoch(), open: "" }, moment(now));
+    }
+    assert_eq!((server.state(), server.restarts), (State::Ready, 2));
+    assert!(server.is_flapping(), "it has only just come back");
+    let firm = server.due(unused_since(born), now).unwrap();
+    assert_eq!(firm, now + seconds(10));
+    assert_eq!(server.step(Event::Due(unused_since(born)), moment(firm)), []);
+    assert!(!server.is_flapping() && server.due(unused_since(born), firm).unwrap() > firm);
+}
+
+#[test]
+fn one_that_was_given_up_gets_one_attempt_after_each_ever_longer_rest() {
+    let born = Instant::now();
+    let backoff = Backoff { attempts: 2, ..Backoff::default() };
+    let mut server = Tested::new(Keeping { reconnect: Reconnect::Backoff(backoff), ..keeping() }, 7, moment(born));
+    server.begin(moment(born));
+    let (mut now, mut rests, mut starts) = (born, Vec::new(), 1);
+    while rests.len() < 6 {
+        server.step(Event::NotConnected { epoch: server.epoch(), trouble: passing() }, moment(now));
+        let due = server.due(unused_since(born), now).unwrap();
+        if server.state() == State::Failed {
+            rests.push((due - now).as_secs() / 60);
+        }
+        now = due;
+        starts += server.step(Event::Due(unused_since(born)), moment(now)).len();
+    }
+    // Three in the beginning, then one after each rest.
+    assert_eq!(starts, 3 + rests.len());
+    assert_eq!(rests, [1, 2, 4, 8, 10, 10]);
+}

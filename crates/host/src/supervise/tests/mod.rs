@@ -1,0 +1,48 @@
+//! What a supervisor decides: each decision by itself in tables, and all of them together under thousands of histories.
+
+mod dates;
+mod model;
+mod table;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+use wharf_client::{ConnectCause, ConnectError, ConnectTrace};
+use wharf_spec::{Admission, Backoff, Reconnect};
+
+use super::step::{Activity, Keeping, Moment};
+use crate::trouble::Trouble;
+
+/// An eager server that is tried again, and asked every minute whether it is there.
+fn keeping() -> Keeping {
+    Keeping {
+        admission: Admission::Enabled,
+        lazy: false,
+        reconnect: Reconnect::Backoff(Backoff::default()),
+        health_check: Some(Duration::from_secs(60)),
+        idle_stop: Some(Duration::from_secs(600)),
+    }
+}
+
+fn moment(at: Instant) -> Moment {
+    Moment { at, date: SystemTime::UNIX_EPOCH }
+}
+
+fn unused_since(last_used: Instant) -> Activity {
+    Activity { in_flight: 0, held: 0, last_used }
+}
+
+fn passing() -> Arc<Trouble> {
+    Arc::new(Trouble::Silent("nothing".to_owned()))
+}
+
+fn permanent() -> Arc<Trouble> {
+    Arc::new(Trouble::NotMade("no such thing".to_owned()))
+}
+
+fn login() -> Arc<Trouble> {
+    let cause = ConnectCause::Unauthorized { status: 401, challenge: None };
+    let error = ConnectError { cause, trace: ConnectTrace::default(), stderr: Vec::new() };
+    Arc::new(Trouble::NotConnected(Arc::new(error)))
+}

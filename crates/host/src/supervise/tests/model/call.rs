@@ -1,0 +1,186 @@
+//! One call of the model. It decides as `Server::carry` and `Context::call_passed` do, by the same functions.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::server::Held;
+use super::{MOST_CALLS, NAMES, World};
+use crate::lane::{Journey, Move, next_move};
+use crate::supervise::Way;
+
+/// How long a call waits for its server.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Call {
+    name: usize,
+    /// The server that had the name when the call was made.
+    made_of: usize,
+    /// The server it is with.
+    pub server: usize,
+    journey: Journey,
+    stage: Stage,
+    delivered: bool,
+    until: Instant,
+}
+
+enum Stage {
+    Waiting,
+    /// It has a connection, and has not gone.
+    Going(Held),
+    /// It has arrived and not been answered.
+    Arrived(Held),
+    Over(End),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// By which server.
+    Answered(usize),
+    Unknown,
+    Gone,
+    Unavailable,
+    NotInTime,
+}
+
+/// How a call ended, and whether its server was replaced meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Kind {
+    end: &'static str,
+    replaced: bool,
+}
+
+impl Kind {
+    /// How many are seen: all but a call that is taken to another server and then finds three connections broken.
+    pub const LEAST: usize = 9;
+
+    fn of(call: &Call, end: End) -> Self {
+        let end = match end {
+            End::Answered(_) => "answered",
+            End::Unknown => "unknown",
+            End::Gone => "gone",
+            End::Unavailable => "unavailable",
+            End::NotInTime => "not in time",
+        };
+        Self { end, replaced: call.server != call.made_of }
+    }
+}
+
+impl Call {
+    pub fn end(&self) -> Option<End> {
+        match self.stage {
+            Stage::Over(end) => Some(end),
+            _ => None,
+        }
+    }
+}
+
+impl World {
+    pub(super) fn make_call(&mut self) {
+        if self.live.len() < MOST_CALLS {
+            let name = self.dice.below(NAMES);
+            self.call(name);
+        }
+    }
+
+    /// Makes a call; gives which one it is.
+    pub(super) fn call(&mut self, name: usize) -> usize {
+        let server = self.current[name];
+        self.servers[server].in_flight += 1;
+        let (journey, until) = (Journey::default(), self.now + PATIENCE);
+        let made = Call { name, made_of: server, server, journey, stage: Stage::Waiting, delivered: false, until };
+        self.live.push(self.calls.len());
+        self.calls.push(made);
+        self.calls.len() - 1
+    }
+
+    pub(super) fn advance_some_call(&mut self) {
+        if self.live.is_empty() {
+            return;
+        }
+        let call = self.live[self.dice.below(self.live.len())];
+        self.advance(call);
+        if matches!(self.calls[call].stage, Stage::Waiting) && self.now >= self.calls[call].until {
+            self.over(call, End::NotInTime);
+        }
+    }
+
+    /// Lets a call do what it would do next; whether it did anything.
+    pub(super) fn advance(&mut self, call: usize) -> bool {
+        match &self.calls[call].stage {
+            Stage::Waiting => self.look_for_way(call),
+            Stage::Going(link) => self.go(call, Rc::clone(link)),
+            Stage::Arrived(link) => {
+                let end = if link.alive.get() { End::Answered(link.server) } else { End::Unknown };
+                self.over(call, end);
+                true
+            }
+            Stage::Over(_) => false,
+        }
+    }
+
+    fn look_for_way(&mut self, call: usize) -> bool {
+        let (server, stale) = (&mut self.servers[self.calls[call].server], self.calls[call].journey.stale);
+        match (next_move(&server.way(), server.epoch(), stale, self.now), server.way()) {
+            (Move::Go, Way::Open(link)) => {
+                assert_eq!(link.epoch, server.epoch(), "a connection goes by the number it is known by");
+                self.calls[call].stage = Stage::Going(link);
+                true
+            }
+            (Move::Wake, _) => !std::mem::replace(&mut server.wanted, true),
+            (Move::GiveUp, _) => {
+                self.turn_to_successor(call);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The server cannot be called: perhaps there is one that took its place.
+    fn turn_to_successor(&mut self, call: usize) {
+        let Call { name, server, .. } = self.calls[call];
+        let now = self.current[name];
+        if now == server {
+            return self.over(call, End::Unavailable);
+        }
+        self.release(server);
+        self.servers[now].in_flight += 1;
+        self.calls[call].server = now;
+        self.calls[call].journey = Journey::default();
+    }
+
+    fn go(&mut self, call: usize, link: Held) -> bool {
+        let Call { name, made_of, delivered, .. } = self.calls[call];
+        if !link.alive.get() {
+            let again = self.calls[call].journey.goes_again(link.epoch);
+            if again {
+                self.calls[call].stage = Stage::Waiting;
+            } else {
+                self.over(call, End::Gone);
+            }
+            return true;
+        }
+        assert!(!delivered, "a call arrives once");
+        assert_eq!(self.servers[link.server].name, name, "a call arrives at its own server");
+        assert!(link.server >= made_of, "a call made after a replacement does not go to what was replaced");
+        self.calls[call].delivered = true;
+        self.calls[call].stage = Stage::Arrived(link);
+        true
+    }
+
+    fn over(&mut self, call: usize, end: End) {
+        assert_eq!(self.calls[call].end(), None, "a call ends once");
+        let arrived = matches!(end, End::Answered(_) | End::Unknown);
+        assert_eq!(arrived, self.calls[call].delivered, "how a call ends tells whether it arrived");
+        self.ends.insert(Kind::of(&self.calls[call], end));
+        self.calls[call].stage = Stage::Over(end);
+        self.live.retain(|other| *other != call);
+        self.release(self.calls[call].server);
+    }
+
+    fn release(&mut self, server: usize) {
+        self.servers[server].in_flight -= 1;
+        self.servers[server].last_used = self.now;
+    }
+}

@@ -1,0 +1,45 @@
+//! Chance that can be had again.
+
+use std::time::Duration;
+
+use wharf_spec::{Admission, Backoff, Reconnect};
+
+use crate::supervise::step::Keeping;
+
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add(0x2545_F491_4F6C_DD1D))
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 31)).wrapping_mul(0x7FB5_D329_728E_A185);
+        mixed ^ (mixed >> 29)
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() >> 33).unwrap() % end
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+
+    /// Some way to keep a server; most of them are in use.
+    pub fn keeping(&mut self) -> Keeping {
+        let seconds = |count| Some(Duration::from_secs(count));
+        let attempts = [0, 1, 3, 5][self.below(4)];
+        let backoff = Reconnect::Backoff(Backoff { attempts, ..Backoff::default() });
+        let (enabled, disabled) = (Admission::Enabled, Admission::Disabled);
+        Keeping {
+            admission: self.one_of(&[enabled, enabled, enabled, enabled, disabled, Admission::Unapproved]),
+            lazy: self.below(5) < 2,
+            reconnect: self.one_of(&[backoff, backoff, backoff, Reconnect::Off]),
+            health_check: self.one_of(&[None, seconds(0), seconds(5), seconds(60)]),
+            // Shorter ones would stop and start it more often than once a second, for whoever calls.
+            idle_stop: self.one_of(&[None, seconds(1), seconds(5), seconds(600)]),
+        }
+    }
+}

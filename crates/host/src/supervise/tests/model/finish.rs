@@ -1,0 +1,125 @@
+//! How a history ends: everything that can come to rest does, and nobody is stuck but for want of a hand.
+
+use wharf_spec::Admission;
+
+use super::call::End;
+use super::{NAMES, World};
+use crate::supervise::phase::{ComesBack, Phase};
+use crate::supervise::step::{Command, Event, Keeping};
+
+/// Rounds after which a history that still moves is taken never to end.
+const MOST_ROUNDS: usize = 2_000;
+
+impl World {
+    /// From now on every attempt succeeds and nothing is lost. Calls end without any of them running out of patience.
+    pub(super) fn come_to_rest(&mut self) {
+        for _ in 0..MOST_ROUNDS {
+            let moved = self.move_on();
+            if self.is_at_rest() {
+                return;
+            }
+            if !moved {
+                self.wait_for_next();
+            }
+        }
+        panic!("it does not come to rest");
+    }
+
+    fn move_on(&mut self) -> bool {
+        let mut moved = false;
+        for server in 0..self.servers.len() {
+            moved |= self.move_server(server);
+        }
+        for call in self.live.clone() {
+            moved |= self.advance(call);
+        }
+        moved
+    }
+
+    fn move_server(&mut self, server: usize) -> bool {
+        self.drain(server);
+        if self.servers[server].has_left() {
+            return false;
+        }
+        let wanted = self.servers[server].wanted;
+        self.take_wish(server);
+        if self.servers[server].is_connecting() {
+            self.connects(server);
+            return true;
+        }
+        let lost = self.servers[server].link().is_some_and(|link| !link.alive.get());
+        if lost {
+            self.loss_is_noticed(server);
+        }
+        let due = self.servers[server].due(self.now).is_some_and(|due| due <= self.now);
+        if due {
+            self.look(server);
+        }
+        wanted || lost || due
+    }
+
+    fn wait_for_next(&mut self) {
+        let dates = self.servers.iter().flat_map(|server| [server.due(self.now), server.drains_until()]);
+        let next = dates.flatten().filter(|date| *date > self.now).min();
+        self.now = next.expect("something is still to come, so it comes at some time");
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let rests = |phase: &Phase<_, _>| {
+            let coming = matches!(phase, Phase::Connecting { .. } | Phase::Reconnecting { .. });
+            !coming && !matches!(phase, Phase::Failed { comes_back: ComesBack::ByItself, .. })
+        };
+        let connected = |server: &super::Simulated| server.link().is_none_or(|link| link.alive.get());
+        let calm = self.servers.iter().all(|it| rests(it.phase()) && connected(it) && it.drains_until().is_none());
+        calm && self.live.is_empty()
+    }
+
+    /// Each server is where it ought to be, and whoever ought to be served is.
+    pub(super) fn serve_whoever_can(&mut self) {
+        for name in 0..NAMES {
+            let server = self.current[name];
+            let Keeping { admission, lazy, .. } = self.servers[server].keeping;
+            let serves = match *self.servers[server].phase() {
+                Phase::Ready { .. } => true,
+                Phase::Idle => {
+                    assert!(lazy, "only what is lazy rests");
+                    true
+                }
+                Phase::Failed { until, comes_back } => {
+                    self.now = self.now.max(until);
+                    comes_back != ComesBack::ByHand
+                }
+                _ => false,
+            };
+            let barred = matches!(self.servers[server].phase(), Phase::Disabled | Phase::Unapproved);
+            assert_eq!(barred, admission != Admission::Enabled);
+            self.expect(name, if serves { End::Answered(server) } else { End::Unavailable });
+        }
+    }
+
+    /// No place is one that a hand cannot lead out of.
+    pub(super) fn bring_back_the_rest(&mut self) {
+        for name in 0..NAMES {
+            let server = self.current[name];
+            let keeping = Keeping { admission: Admission::Enabled, ..self.servers[server].keeping };
+            self.servers[server].keeping = keeping;
+            self.step(server, Event::Command(Command::Keep(keeping)));
+            self.step(server, Event::Command(Command::Connect));
+            self.expect(name, End::Answered(server));
+        }
+    }
+
+    fn expect(&mut self, name: usize, end: End) {
+        let call = self.call(name);
+        self.come_to_rest();
+        assert_eq!(self.calls[call].end(), Some(end));
+    }
+
+    pub(super) fn close(&mut self) {
+        for server in self.current {
+            self.servers[server].leave(self.now);
+        }
+        self.come_to_rest();
+        assert!(self.servers.iter().all(|server| server.in_flight == 0 && server.has_left()));
+    }
+}

@@ -1,0 +1,220 @@
+//! Several supervisors at once under histories nobody would think of: commands, replacements, failures, losses and calls
+//! in any order. Whatever happens, no call is lost, made twice or taken to another server, and nothing is left open.
+
+mod call;
+mod dice;
+mod finish;
+mod server;
+
+use std::collections::HashSet;
+use std::panic::catch_unwind;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use self::call::{Call, Kind};
+use self::dice::Dice;
+use self::server::Simulated;
+use super::{login, passing, permanent};
+use crate::supervise::step::{Command, Event};
+
+/// How many histories there are, each by its seed.
+const SEEDS: u64 = 10_000;
+/// The one history to look at, for whoever looks into one that failed.
+const ONLY: Option<u64> = None;
+/// Things that happen in one history before it is left to come to rest.
+const HAPPENINGS: usize = 2_500;
+const NAMES: usize = 4;
+/// Calls under way at once.
+const MOST_CALLS: usize = 40;
+
+#[test]
+fn no_history_loses_or_misroutes_a_call() {
+    let seeds = ONLY.map_or(0..SEEDS, |seed| seed..seed + 1);
+    let mut ends = HashSet::new();
+    for seed in seeds {
+        match catch_unwind(|| World::new(seed).live()) {
+            Ok(seen) => ends.extend(seen),
+            Err(_) => panic!("the history of seed {seed} went wrong: see above, and name it in `ONLY`"),
+        }
+    }
+    // Otherwise it would have shown nothing.
+    assert!(ONLY.is_some() || ends.len() >= Kind::LEAST, "{ends:?}");
+}
+
+/// Servers, and the calls made of them. What a runtime would do in any order is done in an order by chance.
+pub(super) struct World {
+    dice: Dice,
+    now: Instant,
+    /// Every server there ever was; a later one of the same name has taken the place of an earlier one.
+    servers: Vec<Simulated>,
+    /// Which server has a name now.
+    current: [usize; NAMES],
+    calls: Vec<Call>,
+    /// Those of them that are under way.
+    live: Vec<usize>,
+    ends: HashSet<Kind>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut world = Self {
+            dice: Dice::new(seed),
+            now: Instant::now(),
+            servers: Vec::new(),
+            current: [0; NAMES],
+            calls: Vec::new(),
+            live: Vec::new(),
+            ends: HashSet::new(),
+        };
+        (0..NAMES).for_each(|name| world.replace(name));
+        world
+    }
+
+    /// Lives through a history; gives the ways in which calls ended.
+    fn live(mut self) -> HashSet<Kind> {
+        for _ in 0..HAPPENINGS {
+            self.happen();
+        }
+        self.come_to_rest();
+        self.serve_whoever_can();
+        self.bring_back_the_rest();
+        self.close();
+        self.ends
+    }
+
+    /// Lets one thing happen, if it can.
+    fn happen(&mut self) {
+        let server = match self.dice.below(8) {
+            0 => self.dice.below(self.servers.len()),
+            _ => self.current[self.dice.below(NAMES)],
+        };
+        match self.dice.below(100) {
+            0..16 => self.make_call(),
+            16..50 => self.advance_some_call(),
+            50..62 => self.attempt_ends(server),
+            62..66 => self.is_lost(server),
+            66..72 => self.loss_is_noticed(server),
+            72..74 => self.late_news(server),
+            74..79 => self.command(server),
+            79..81 => {
+                let name = self.dice.below(NAMES);
+                self.replace(name);
+            }
+            81..88 => self.time_passes(),
+            88..92 => self.take_wish(server),
+            92..97 => self.look(server),
+            97..99 => self.servers[server].held = self.dice.below(2),
+            _ => self.drain(server),
+        }
+    }
+
+    fn step(&mut self, server: usize, event: Event<server::Held>) {
+        let by_hand = matches!(event, Event::Command(_));
+        self.servers[server].step(event, self.now, by_hand);
+    }
+
+    fn attempt_ends(&mut self, server: usize) {
+        if !self.servers[server].is_connecting() {
+            return;
+        }
+        let epoch = self.servers[server].epoch();
+        let trouble = match self.dice.below(20) {
+            0..11 => return self.connects(server),
+            11..15 => passing(),
+            15..17 => permanent(),
+            17 => login(),
+            // It hangs on.
+            _ => return,
+        };
+        self.step(server, Event::NotConnected { epoch, trouble });
+    }
+
+    fn connects(&mut self, server: usize) {
+        let epoch = self.servers[server].epoch();
+        let open = self.servers[server].open(server, epoch);
+        self.step(server, Event::Connected { epoch, open });
+    }
+
+    /// The connection breaks. Calls find out by themselves; the supervisor will be told.
+    fn is_lost(&mut self, server: usize) {
+        if let Some(link) = self.servers[server].link() {
+            link.alive.set(false);
+        }
+    }
+
+    /// The supervisor is told of a loss. Now and then one that is none: a server that hangs.
+    fn loss_is_noticed(&mut self, server: usize) {
+        let Some(link) = self.servers[server].link() else { return };
+        if !link.alive.get() || self.dice.below(8) == 0 {
+            self.step(server, Event::Lost { epoch: link.epoch, trouble: passing() });
+        }
+    }
+
+    /// What came of an attempt that nobody waits for any more.
+    fn late_news(&mut self, server: usize) {
+        let epoch = self.servers[server].epoch();
+        if epoch == 0 || self.servers[server].has_left() {
+            return;
+        }
+        let event = match self.dice.below(3) {
+            0 => Event::Connected { epoch: epoch - 1, open: self.servers[server].open(server, epoch - 1) },
+            1 => Event::NotConnected { epoch: epoch - 1, trouble: permanent() },
+            _ => Event::Lost { epoch: epoch - 1, trouble: passing() },
+        };
+        self.step(server, event);
+    }
+
+    fn command(&mut self, server: usize) {
+        if self.servers[server].has_left() {
+            return;
+        }
+        let command = match self.dice.below(8) {
+            0 | 1 => Command::Connect,
+            2 => Command::Disconnect,
+            3 => Command::Reconnect,
+            _ => {
+                let keeping = self.dice.keeping();
+                self.servers[server].keeping = keeping;
+                Command::Keep(keeping)
+            }
+        };
+        self.step(server, Event::Command(command));
+    }
+
+    /// Puts another server in the place of the one that has the name. As when the set of servers is changed, the new one
+    /// is there before the old one is told to leave.
+    fn replace(&mut self, name: usize) {
+        let (keeping, seed) = (self.dice.keeping(), self.dice.next());
+        let first = self.servers.len() < NAMES;
+        let before = std::mem::replace(&mut self.current[name], self.servers.len());
+        self.servers.push(Simulated::new(name, keeping, seed, self.now));
+        if !first {
+            self.servers[before].leave(self.now);
+        }
+    }
+
+    fn time_passes(&mut self) {
+        let most = [5, 300, 2_000, 15_000, 700_000][self.dice.below(5)];
+        let millis = self.dice.below(most);
+        self.now += Duration::from_millis(millis as u64);
+    }
+
+    /// Somebody has said that the server is needed.
+    fn take_wish(&mut self, server: usize) {
+        if std::mem::take(&mut self.servers[server].wanted) && !self.servers[server].has_left() {
+            self.step(server, Event::Wanted);
+        }
+    }
+
+    fn look(&mut self, server: usize) {
+        if !self.servers[server].has_left() {
+            self.servers[server].look(self.now);
+        }
+    }
+
+    /// Ends the connection of a server that has left, once nobody uses it or the time for that is up.
+    fn drain(&mut self, server: usize) {
+        self.servers[server].drain(self.now);
+    }
+}

@@ -1,0 +1,209 @@
+//! One server of the model: a real supervisor, pretended connections, and what must hold whenever it has decided.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::moment;
+use crate::supervise::phase::Phase;
+use crate::supervise::step::{Activity, Effect, Event, Keeping, Supervisor};
+use crate::supervise::{State, Way};
+
+/// How long calls of a server that has left have to end.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// A connection that is only pretended.
+pub struct Link {
+    pub server: usize,
+    pub epoch: u64,
+    pub alive: Cell<bool>,
+    closed: Cell<bool>,
+}
+
+pub type Held = Rc<Link>;
+
+/// An attempt under way; counted as long as somebody holds it.
+pub struct Attempt(Rc<Cell<usize>>);
+
+impl Attempt {
+    fn new(count: &Rc<Cell<usize>>) -> Self {
+        count.set(count.get() + 1);
+        Self(Rc::clone(count))
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+pub struct Simulated {
+    pub name: usize,
+    pub keeping: Keeping,
+    pub in_flight: usize,
+    pub held: usize,
+    pub last_used: Instant,
+    /// Somebody has said that it is needed, and it has not heard so yet.
+    pub wanted: bool,
+    supervisor: Supervisor<Attempt, Held>,
+    attempts: Rc<Cell<usize>>,
+    /// Connections that have been opened and not been closed.
+    unclosed: Vec<Held>,
+    /// When it was last started, unless a hand has been at it since.
+    started: Option<Instant>,
+    leaving: Option<(Option<Held>, Instant)>,
+}
+
+impl Simulated {
+    pub fn new(name: usize, keeping: Keeping, seed: u64, now: Instant) -> Self {
+        let mut server = Self {
+            name,
+            keeping,
+            in_flight: 0,
+            held: 0,
+            last_used: now,
+            wanted: false,
+            supervisor: Supervisor::new(keeping, seed, moment(now)),
+            attempts: Rc::default(),
+            unclosed: Vec::new(),
+            started: None,
+            leaving: None,
+        };
+        let effects = server.supervisor.begin(moment(now));
+        effects.into_iter().for_each(|effect| server.perform(effect, now));
+        server.check();
+        server
+    }
+
+    pub fn step(&mut self, event: Event<Held>, now: Instant, by_hand: bool) {
+        assert!(!self.has_left());
+        let (before, barred_before) = (self.state(), self.is_barred());
+        let effects = self.supervisor.step(event, moment(now));
+        if by_hand && (before != self.state() || !effects.is_empty()) {
+            self.started = None;
+        }
+        if self.is_barred() {
+            let only_closes = effects.iter().all(|effect| matches!(effect, Effect::Close(_)));
+            assert!(only_closes, "a server that may not be used is left alone");
+            let stale = |effect: &Effect<Held>| matches!(effect, Effect::Close(link) if link.epoch < self.epoch());
+            assert!(!barred_before || effects.iter().all(stale), "it has nothing of its own");
+        }
+        effects.into_iter().for_each(|effect| self.perform(effect, now));
+        self.check();
+    }
+
+    fn perform(&mut self, effect: Effect<Held>, now: Instant) {
+        match effect {
+            Effect::Connect(epoch) => {
+                assert_eq!(epoch, self.epoch());
+                assert!(self.is_connecting() && self.attempts.get() == 0, "one attempt at a time");
+                let early = self.started.is_some_and(|started| now - started < Duration::from_secs(1));
+                assert!(!early, "it is started once a second at most");
+                self.started = Some(now);
+                self.supervisor.hold(Attempt::new(&self.attempts));
+            }
+            Effect::Close(link) => self.close(&link),
+            Effect::Check(epoch) => assert!(epoch == self.epoch() && self.link().is_some(), "who is asked is there"),
+        }
+    }
+
+    fn close(&mut self, link: &Held) {
+        assert!(!link.closed.replace(true), "a connection is closed once");
+        link.alive.set(false);
+        self.unclosed.retain(|other| !Rc::ptr_eq(other, link));
+    }
+
+    /// What holds whenever it has decided something.
+    fn check(&self) {
+        assert_eq!(self.attempts.get(), usize::from(self.is_connecting()), "an attempt is held just while connecting");
+        let held = self.link().or_else(|| self.leaving.as_ref()?.0.clone());
+        assert_eq!(self.unclosed.len(), usize::from(held.is_some()), "a connection is held or closed");
+        assert!(self.unclosed.iter().zip(&held).all(|(link, held)| Rc::ptr_eq(link, held)));
+    }
+
+    /// The time may have come for something. If it has, either that is done or the next time is later.
+    pub fn look(&mut self, now: Instant) {
+        let due = self.due(now);
+        let before = (self.state(), self.epoch());
+        self.step(Event::Due(self.activity(now)), now, false);
+        if due.is_some_and(|due| due <= now) && before == (self.state(), self.epoch()) {
+            assert!(self.due(now).is_none_or(|next| next > now), "it would be looked at without end");
+        }
+    }
+
+    pub fn due(&self, now: Instant) -> Option<Instant> {
+        if self.has_left() { None } else { self.supervisor.due(self.activity(now), now) }
+    }
+
+    fn activity(&self, now: Instant) -> Activity {
+        let last_used = if self.in_flight > 0 { now } else { self.last_used };
+        Activity { in_flight: self.in_flight, held: self.held, last_used }
+    }
+
+    /// A new connection of that attempt.
+    pub fn open(&mut self, server: usize, epoch: u64) -> Held {
+        let link = Rc::new(Link { server, epoch, alive: Cell::new(true), closed: Cell::new(false) });
+        self.unclosed.push(Rc::clone(&link));
+        link
+    }
+
+    /// Takes it off for good. Calls under way have a moment.
+    pub fn leave(&mut self, now: Instant) {
+        let link = self.supervisor.end(moment(now));
+        self.leaving = Some((link, now + DRAIN));
+        self.check();
+    }
+
+    pub fn drain(&mut self, now: Instant) {
+        let Some((link, until)) = &mut self.leaving else { return };
+        if self.in_flight == 0 || now >= *until {
+            let link = link.take();
+            link.iter().for_each(|link| self.close(link));
+            self.check();
+        }
+    }
+
+    /// Until when it waits for calls after it has left, if it does.
+    pub fn drains_until(&self) -> Option<Instant> {
+        self.leaving.as_ref().and_then(|(link, until)| link.as_ref().map(|_| *until))
+    }
+
+    pub fn has_left(&self) -> bool {
+        self.leaving.is_some()
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.supervisor.epoch()
+    }
+
+    pub fn state(&self) -> State {
+        self.supervisor.state()
+    }
+
+    pub fn phase(&self) -> &Phase<Attempt, Held> {
+        self.supervisor.phase()
+    }
+
+    pub fn way(&self) -> Way<Held> {
+        Way::of(self.supervisor.phase(), Rc::clone)
+    }
+
+    pub fn is_connecting(&self) -> bool {
+        matches!(self.phase(), Phase::Connecting { .. })
+    }
+
+    fn is_barred(&self) -> bool {
+        matches!(self.phase(), Phase::Disabled | Phase::Unapproved)
+    }
+
+    /// The connection it is ready by.
+    pub fn link(&self) -> Option<Held> {
+        match self.phase() {
+            Phase::Ready { open, .. } => Some(Rc::clone(open)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Every phase and every event: where the server stands afterwards, and what is to be done.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_spec::{Admission, Backoff, Reconnect};
+
+use super::{keeping, login, moment, passing, permanent, unused_since};
+use crate::supervise::phase::Phase;
+use crate::supervise::step::{Command, Effect, Event, Keeping, Supervisor};
+
+/// A row is where the server stands, a column what happens. A cell is where it stands afterwards, a dot for the same
+/// place, and what is to be done: `+` connect, `x` close, `?` ask whether it is there.
+const TABLE: &str = "
+-             connect disconnect reconnect keep eager enable disable withhold wanted connected overtaken passing permanent login bygone lost missed due later
+disabled      .       .          .         .    .     con+   .       una      .      .x        .x        .       .         .     .      .    .      .   .
+unapproved    .       .          .         .    .     con+   dis     .        .      .x        .x        .       .         .     .      .    .      .   .
+idle          con+    off        con+      .    con+  .      dis     una      con+   .x        .x        .       .         .     .      .    .      .   .
+disconnected  con+    .          con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .
+connecting    .+      off        .+        .    .     .      dis     una      .      rdy       .x        rec     fai       aut   .      .    .      .   .
+auth_required con+    off        con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .
+ready         .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      recx .      .   .?
+ready_lazy    .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      recx .      .   idlx
+ready_off     .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      faix .      .   .?
+reconnecting  con+    off        con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .+
+failed        con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   rec+
+failed_final  con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   .
+failed_off    con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   .
+failed_lazy   con+    off        con+      idl  con+  idl    dis     una      .      .x        .x        .       .         .     .      .    .      .   rec+
+cooled        con+    off        con+      con+ con+  con+   dis     una      rec+   .x        .x        .       .         .     .      .    .      rec+ rec+
+cooled_final  con+    off        con+      con+ con+  con+   dis     una      con+   .x        .x        .       .         .     .      .    .      .   .
+cooled_off    con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   .
+";
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+type Tested = Supervisor<Rc<()>, &'static str>;
+
+#[test]
+fn every_phase_knows_what_every_event_means() {
+    let mut lines = TABLE.trim().lines().map(str::split_whitespace);
+    let events: Vec<&str> = lines.next().unwrap().skip(1).collect();
+    let mut checked = 0;
+    for mut line in lines {
+        let place = line.next().unwrap();
+        for (event, expected) in events.iter().zip(line) {
+            check(place, event, expected);
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 17 * events.len());
+}
+
+/// A server brought to some place, and the attempt it began with.
+struct Stand {
+    server: Tested,
+    kept: Keeping,
+    attempt: Rc<()>,
+    born: Instant,
+    now: Instant,
+}
+
+fn check(place: &str, event: &str, expected: &str) {
+    let mut stand = stand(place);
+    if event == "later" {
+        stand.now += HOUR;
+    }
+    let event_of_it = happening(event, &stand);
+    let Stand { mut server, attempt, now, .. } = stand;
+    let before = word(&server);
+    assert_eq!(Rc::strong_count(&attempt), 1 + usize::from(before == "con"), "{place}: an attempt is held");
+    let epoch = server.epoch();
+    let effects = server.step(event_of_it, moment(now));
+    let after = word(&server);
+    let place_after = if after == before { "." } else { after };
+    let found = format!("{place_after}{}", effects.iter().map(mark).collect::<String>());
+    assert_eq!(found, expected, "{place} when {event}");
+    let began = effects.iter().any(|effect| matches!(effect, Effect::Connect(_)));
+    assert_eq!(server.epoch(), epoch + u64::from(began), "{place} when {event}: attempts are numbered");
+    assert!(effects.iter().all(|effect| !matches!(effect, Effect::Connect(number) if *number != server.epoch())));
+    let kept = after == "con" && !began;
+    assert_eq!(Rc::strong_count(&attempt), 1 + usize::from(kept), "{place} when {event}: an attempt is let go");
+}
+
+fn stand(place: &str) -> Stand {
+    let born = Instant::now();
+    let (place, manner) = place.split_once('_').unwrap_or((place, ""));
+    let kept = kept(place, manner);
+    let attempt = Rc::new(());
+    let mut server = Tested::new(kept, 7, moment(born));
+    let mut effects = server.begin(moment(born));
+    if manner == "lazy" {
+        effects = server.step(Event::Wanted, moment(born));
+    }
+    if !effects.is_empty() {
+        server.hold(Rc::clone(&attempt));
+        let first = first(place, manner);
+        assert_eq!(first.map(|event| server.step(event, moment(born))).unwrap_or_default(), []);
+    }
+    let now = if place == "cooled" { born + HOUR } else { born };
+    Stand { server, kept, attempt, born, now }
+}
+
+fn kept(place: &str, manner: &str) -> Keeping {
+    let mut kept = keeping();
+    kept.lazy = manner == "lazy" || place == "idle";
+    kept.reconnect = match (place, manner) {
+        (_, "off") => Reconnect::Off,
+        ("failed" | "cooled", _) => Reconnect::Backoff(Backoff { attempts: 0, ..Backoff::default() }),
+        _ => Reconnect::Backoff(Backoff::default()),
+    };
+    kept.admission = match place {
+        "disabled" => Admission::Disabled,
+        "unapproved" => Admission::Unapproved,
+        _ => Admission::Enabled,
+    };
+    kept
+}
+
+/// What brings a server that is connecting to its place.
+fn first(place: &str, manner: &str) -> Option<Event<&'static str>> {
+    let trouble = match (place, manner) {
+        ("connecting", _) => return None,
+        ("disconnected", _) => return Some(Event::Command(Command::Disconnect)),
+        ("ready", _) => return Some(Event::Connected { epoch: 1, open: "its own" }),
+        ("auth", _) => login(),
+        (_, "final") => permanent(),
+        _ => passing(),
+    };
+    Some(Event::NotConnected { epoch: 1, trouble })
+}
+
+fn happening(event: &str, stand: &Stand) -> Event<&'static str> {
+    let (epoch, kept) = (stand.server.epoch(), stand.kept);
+    let keep = |kept: Keeping| Event::Command(Command::Keep(kept));
+    let admit = |admission| Event::Command(Command::Keep(Keeping { admission, ..kept }));
+    match event {
+        "connect" => Event::Command(Command::Connect),
+        "disconnect" => Event::Command(Command::Disconnect),
+        "reconnect" => Event::Command(Command::Reconnect),
+        "keep" => keep(Keeping { health_check: None, ..kept }),
+        "eager" => keep(Keeping { lazy: false, ..kept }),
+        "enable" => admit(Admission::Enabled),
+        "disable" => admit(Admission::Disabled),
+        "withhold" => admit(Admission::Unapproved),
+        "wanted" => Event::Wanted,
+        "connected" => Event::Connected { epoch, open: "another" },
+        "overtaken" => Event::Connected { epoch: epoch.wrapping_sub(1), open: "another" },
+        "passing" => Event::NotConnected { epoch, trouble: passing() },
+        "permanent" => Event::NotConnected { epoch, trouble: permanent() },
+        "login" => Event::NotConnected { epoch, trouble: login() },
+        "bygone" => Event::NotConnected { epoch: epoch.wrapping_sub(1), trouble: login() },
+        "lost" => Event::Lost { epoch, trouble: passing() },
+        "missed" => Event::Lost { epoch: epoch.wrapping_sub(1), trouble: passing() },
+        "due" | "later" => Event::Due(unused_since(stand.born)),
+        _ => unreachable!("no event is called {event}"),
+    }
+}
+
+/// Where a server stands, in three letters.
+fn word(server: &Tested) -> &'static str {
+    match (server.phase(), server.state().as_str()) {
+        (Phase::Disconnected, _) => "off",
+        (_, "ready") => "rdy",
+        (_, state) => &state[..3],
+    }
+}
+
+fn mark(effect: &Effect<&'static str>) -> char {
+    match effect {
+        Effect::Connect(_) => '+',
+        Effect::Close(_) => 'x',
+        Effect::Check(_) => '?',
+    }
+}

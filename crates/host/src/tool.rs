@@ -1,0 +1,84 @@
+//! A server's tool as a tool of the registry.
+
+use std::sync::{Arc, Weak};
+
+use wharf_client::CallError;
+use wharf_tools::{Call, Description, Outcome, Pending, Tool, ToolError, ToolErrorKind};
+
+use crate::call::CallOptions;
+use crate::catalog::CatalogTool;
+use crate::context::Context;
+use crate::error::HostError;
+use crate::events::Event;
+use crate::results::limited;
+
+/// One tool of one server. It does not keep its host alive.
+pub(crate) struct ServerTool {
+    tool: Arc<CatalogTool>,
+    context: Weak<Context>,
+}
+
+impl ServerTool {
+    pub fn new(tool: Arc<CatalogTool>, context: Weak<Context>) -> Self {
+        Self { tool, context }
+    }
+
+    async fn carry_out(&self, call: Call) -> Result<Outcome, ToolError> {
+        let context = self.context.upgrade().ok_or_else(|| error(&HostError::Closed))?;
+        let mut options = CallOptions::default().caller(call.caller);
+        options.timeout = call.timeout;
+        options.meta = call.meta;
+        options.progress = Some(self.progress(&context, call.progress));
+        let reply =
+            context.call_passed(&self.tool, &call.arguments, &options).await.map_err(|failed| error(&failed))?;
+        let outcome = reply.outcome().map_err(|odd| {
+            error(&HostError::Call { server: self.tool.id.server.clone(), error: CallError::from(odd) })
+        })?;
+        Ok(limited(outcome, context.options.results, context.spill()).await)
+    }
+
+    /// Takes progress to the events, and to the caller where it wants any.
+    fn progress(&self, context: &Arc<Context>, sink: Option<wharf_tools::ProgressSink>) -> wharf_client::ProgressSink {
+        let (context, id) = (Arc::downgrade(context), self.tool.id.clone());
+        Arc::new(move |progress| {
+            if let Some(sink) = &sink {
+                let (done, total, message) = (progress.progress, progress.total, progress.message.clone());
+                sink(wharf_tools::Progress { done, total, message });
+            }
+            if let Some(context) = context.upgrade() {
+                context.crier.tell(Event::Progress { tool: id.clone(), progress });
+            }
+        })
+    }
+}
+
+impl Tool for ServerTool {
+    fn description(&self) -> &Arc<Description> {
+        &self.tool.description
+    }
+
+    fn call(&self, call: Call) -> Pending<'_, Result<Outcome, ToolError>> {
+        Box::pin(self.carry_out(call))
+    }
+}
+
+/// What a caller that knows nothing of servers is told.
+pub(crate) fn error(error: &HostError) -> ToolError {
+    let kind = match error {
+        HostError::NotInTime { .. } => ToolErrorKind::TimedOut,
+        HostError::Unavailable { .. } | HostError::Closed => ToolErrorKind::Unavailable,
+        HostError::Call { error, .. } => match error {
+            CallError::TimedOut { .. } => ToolErrorKind::TimedOut,
+            CallError::ServerGone(_) | CallError::Busy => ToolErrorKind::Unavailable,
+            CallError::OutcomeUnknown(_) => ToolErrorKind::OutcomeUnknown,
+            CallError::TooLarge { .. } | CallError::TooComplex(_) => ToolErrorKind::TooLarge,
+            _ => ToolErrorKind::Failed,
+        },
+        _ => ToolErrorKind::Failed,
+    };
+    let told = ToolError::new(kind, error.to_string());
+    match error.hint() {
+        Some(hint) => told.with_next(hint),
+        None => told,
+    }
+}

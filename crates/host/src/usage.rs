@@ -1,0 +1,90 @@
+//! How much a server is used, counted without a lock.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::supervise::Activity;
+
+/// What is under way on a server, and when it was last used.
+pub(crate) struct Usage {
+    born: Instant,
+    in_flight: AtomicUsize,
+    held: AtomicUsize,
+    last_used: AtomicU64,
+    became_unused: Notify,
+}
+
+/// A call under way; counted until it is dropped.
+pub(crate) struct InUse<'a>(&'a Usage);
+
+impl Usage {
+    pub fn new() -> Self {
+        Self {
+            born: Instant::now(),
+            in_flight: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+            last_used: AtomicU64::new(0),
+            became_unused: Notify::new(),
+        }
+    }
+
+    /// Counts a call for as long as what is given is kept.
+    pub fn begin(&self) -> InUse<'_> {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        InUse(self)
+    }
+
+    /// Keeps the server from being stopped for want of use, as many times over.
+    pub fn hold(&self, holders: usize) {
+        self.held.store(holders, Ordering::Release);
+    }
+
+    /// When a call last ended; now, while one is under way.
+    fn last_used(&self) -> Instant {
+        if self.in_flight.load(Ordering::Acquire) > 0 {
+            return Instant::now();
+        }
+        self.born + Duration::from_millis(self.last_used.load(Ordering::Acquire))
+    }
+
+    pub fn activity(&self) -> Activity {
+        Activity {
+            in_flight: self.in_flight.load(Ordering::Acquire),
+            held: self.held.load(Ordering::Acquire),
+            last_used: self.last_used(),
+        }
+    }
+
+    /// Calls under way.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Acquire)
+    }
+
+    /// Resolves when no call is under way.
+    pub async fn unused(&self) {
+        loop {
+            let unused = self.became_unused.notified();
+            if self.in_flight() == 0 {
+                return;
+            }
+            unused.await;
+        }
+    }
+
+    fn touch(&self) {
+        let millis = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_used.fetch_max(millis, Ordering::AcqRel);
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        self.0.touch();
+        if self.0.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.became_unused.notify_waiters();
+        }
+    }
+}

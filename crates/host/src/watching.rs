@@ -1,0 +1,122 @@
+//! Which resources of a server are watched. Outlives its connections: each new one is told what to watch.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::watch;
+
+/// The most resources watched on one server.
+const MOST: usize = 256;
+
+/// What is to be watched, and what the server agreed to tell.
+pub(crate) struct Watched {
+    wanted: watch::Sender<Wanted>,
+    agreed: watch::Sender<Agreed>,
+}
+
+/// The resources somebody wants to hear of, each with how many do.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    pub version: u64,
+    pub uris: BTreeMap<String, usize>,
+}
+
+/// What of one version a server agreed to tell.
+#[derive(Debug, Clone, Default)]
+struct Agreed {
+    version: u64,
+    uris: Vec<String>,
+}
+
+impl Watched {
+    pub fn new() -> Self {
+        Self { wanted: watch::Sender::default(), agreed: watch::Sender::default() }
+    }
+
+    /// Wants to hear of a resource; says as of which version, or nothing where too many are watched already.
+    pub fn add(&self, uri: &str) -> Option<u64> {
+        let mut version = None;
+        self.wanted.send_if_modified(|wanted| {
+            let known = wanted.uris.get(uri).copied().unwrap_or(0);
+            if known == 0 && wanted.uris.len() >= MOST {
+                return false;
+            }
+            wanted.uris.insert(uri.to_owned(), known + 1);
+            wanted.version += u64::from(known == 0);
+            version = Some(wanted.version);
+            known == 0
+        });
+        version
+    }
+
+    /// Does not want to hear of it any more.
+    pub fn remove(&self, uri: &str) {
+        self.wanted.send_if_modified(|wanted| {
+            let Some(count) = wanted.uris.get_mut(uri) else { return false };
+            *count -= 1;
+            let last = *count == 0;
+            if last {
+                wanted.uris.remove(uri);
+                wanted.version += 1;
+            }
+            last
+        });
+    }
+
+    /// How many resources are watched.
+    pub fn len(&self) -> usize {
+        self.wanted.borrow().uris.len()
+    }
+
+    /// Whether somebody wants to hear of it, or of something it lies below.
+    pub fn concerns(&self, uri: &str) -> bool {
+        let below = |of: &str| uri.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.wanted.borrow().uris.keys().any(|wanted| below(wanted) || below(wanted.trim_end_matches('/')))
+    }
+
+    pub fn wanted(&self) -> watch::Receiver<Wanted> {
+        self.wanted.subscribe()
+    }
+
+    /// Notes what the server agreed to tell of a version.
+    pub fn agree(&self, version: u64, uris: Vec<String>) {
+        self.agreed.send_replace(Agreed { version, uris });
+    }
+
+    /// What the server last agreed to tell, on this connection or the one before.
+    pub fn agreed(&self) -> Vec<String> {
+        self.agreed.borrow().uris.clone()
+    }
+
+    /// Waits until the server has said what it will tell of this version; whether that includes the resource.
+    pub async fn is_agreed(&self, version: u64, uri: &str) -> bool {
+        let mut agreed = self.agreed.subscribe();
+        let found = agreed.wait_for(|agreed| agreed.version >= version).await;
+        found.is_ok_and(|agreed| agreed.uris.iter().any(|one| one == uri))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resource_is_watched_until_the_last_one_leaves() {
+        let watched = Watched::new();
+        let first = watched.add("a:x").unwrap();
+        assert_eq!(watched.add("a:x"), Some(first), "the second one changes nothing");
+        watched.remove("a:x");
+        assert!(watched.concerns("a:x") && watched.concerns("a:x/y") && !watched.concerns("a:xy"));
+        watched.agree(first, vec!["a:x".to_owned()]);
+        assert!(watched.is_agreed(first, "a:x").await && !watched.is_agreed(first, "a:y").await);
+        watched.remove("a:x");
+        watched.remove("a:x");
+        assert_eq!(watched.len(), 0);
+    }
+
+    #[test]
+    fn too_many_are_refused() {
+        let watched = Watched::new();
+        assert!((0..MOST).all(|n| watched.add(&n.to_string()).is_some()));
+        assert!(watched.add("one more").is_none() && watched.add("0").is_some());
+    }
+}

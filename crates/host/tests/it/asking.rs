@@ -1,0 +1,175 @@
+//! What servers ask reaches one asker, names the server, and is refused politely where nobody answers.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use wharf::wire::ElicitAnswer;
+use wharf::{Ask, Asker, CallError, CallOptions, Event, Heard, Host, HostError, LocalFactory, Raw};
+use wharf_client::Outbox;
+
+use crate::fixture::{Scripted, none, open_builder, server, settings, tool};
+
+/// A server whose tool answers with what it was answered, after it has put this question.
+fn asking(question: Value) -> LocalFactory {
+    Arc::new(move || {
+        let question = question.clone();
+        let act = move |message: Value, outbox: &Outbox| {
+            let result = match (message["method"].as_str(), &message["params"]["inputResponses"]["q"]) {
+                (Some("server/discover"), _) => {
+                    json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } })
+                }
+                (Some("tools/list"), _) => json!({ "tools": [{ "name": "ask", "inputSchema": {} }] }),
+                (Some("tools/call"), Value::Null) => {
+                    json!({ "resultType": "input_required", "inputRequests": { "q": question } })
+                }
+                (Some("tools/call"), answer) => {
+                    json!({ "content": [{ "type": "text", "text": answer.to_string() }] })
+                }
+                _ => return,
+            };
+            outbox.send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string());
+        };
+        Ok(Box::new(Scripted { act, end: Arc::default() }))
+    })
+}
+
+/// Remembers what kind of question came for whom, and answers or lets the question go.
+struct Person {
+    heard: Mutex<Vec<(&'static str, String, Value)>>,
+    answers: bool,
+    samples: bool,
+}
+
+impl Person {
+    fn new(answers: bool, samples: bool) -> Arc<Self> {
+        Arc::new(Self { heard: Mutex::default(), answers, samples })
+    }
+}
+
+struct At(Arc<Person>);
+
+impl Asker for At {
+    fn samples(&self) -> bool {
+        self.0.samples
+    }
+
+    fn ask(&self, ask: Ask) {
+        let (kind, server) = (ask.kind(), ask.server().to_string());
+        let mut heard = self.0.heard.lock().unwrap();
+        match ask {
+            Ask::Elicitation(question, reply) => {
+                heard.push((kind, server, question.question.message().into()));
+                if self.0.answers {
+                    reply.answer(ElicitAnswer::Accept(Some(Raw::parse(r#"{"berth":7}"#).unwrap())));
+                }
+            }
+            Ask::Sampling(question, reply) => {
+                heard.push((kind, server, serde_json::from_str(question.request.raw.get()).unwrap()));
+                if self.0.answers {
+                    let said =
+                        json!({ "role": "assistant", "content": { "type": "text", "text": "hm" }, "model": "m" });
+                    reply.answer(Ok(Raw::of(&said).unwrap()));
+                }
+            }
+            _ => panic!("nothing else is asked here: {kind}"),
+        }
+    }
+}
+
+async fn host(question: Value, person: Option<&Arc<Person>>) -> Host {
+    let mut builder = open_builder().local_with(server("quay"), settings(), asking(question));
+    if let Some(person) = person {
+        builder = builder.asker(Arc::new(At(Arc::clone(person))));
+    }
+    builder.start().await.unwrap()
+}
+
+async fn call(host: &Host) -> Result<String, HostError> {
+    let reply = host.call(&tool("quay", "ask"), &none(), CallOptions::default()).await?;
+    Ok(reply.text().unwrap())
+}
+
+fn form(field: &str) -> Value {
+    let schema = json!({ "type": "object", "properties": { field: { "type": "integer" } } });
+    json!({ "method": "elicitation/create", "params": { "message": "Which berth?", "requestedSchema": schema } })
+}
+
+fn sampling(tokens: u64) -> Value {
+    let messages = json!([{ "role": "user", "content": { "type": "text", "text": "hi" } }]);
+    let params = json!({ "messages": messages, "maxTokens": tokens, "includeContext": "allServers" });
+    json!({ "method": "sampling/createMessage", "params": params })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_names_its_server_and_brings_the_answer_back() {
+    let person = Person::new(true, false);
+    let host = host(form("berth"), Some(&person)).await;
+    let mut events = host.events();
+    let answer: Value = serde_json::from_str(&call(&host).await.unwrap()).unwrap();
+    assert_eq!(answer, json!({ "action": "accept", "content": { "berth": 7 } }));
+    let heard = person.heard.lock().unwrap().clone();
+    assert_eq!(heard, [("elicitation", "quay".to_owned(), "Which berth?".into())]);
+    loop {
+        let Some(Heard::Event(told)) = events.next().await else { panic!("the question is told") };
+        if let Event::Asked { server, kind } = told.event {
+            assert_eq!((server.as_str(), kind), ("quay", "elicitation"));
+            break;
+        }
+    }
+    host.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_nobody_answers_is_declined() {
+    let person = Person::new(false, true);
+    let asked = host(form("berth"), Some(&person)).await;
+    let answer: Value = serde_json::from_str(&call(&asked).await.unwrap()).unwrap();
+    assert_eq!(answer, json!({ "action": "decline" }));
+    asked.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_form_that_asks_for_a_secret_never_reaches_anybody() {
+    for field in ["password", "VPN p\u{430}ssword", "api_key"] {
+        let person = Person::new(true, false);
+        let host = host(
+            json!({ "method": "elicitation/create", "params": { "message": "m", "requestedSchema":
+                { "type": "object", "properties": { field: { "type": "string" } } } } }),
+            Some(&person),
+        )
+        .await;
+        let answer: Value = serde_json::from_str(&call(&host).await.unwrap()).unwrap();
+        assert_eq!(answer, json!({ "action": "decline" }), "{field}");
+        assert!(person.heard.lock().unwrap().is_empty());
+        host.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_is_there_for_is_not_offered() {
+    for (question, person) in [
+        (form("berth"), None),
+        (sampling(10), Some(Person::new(true, false))),
+        (json!({ "method": "roots/list" }), Some(Person::new(true, true))),
+    ] {
+        let host = host(question.clone(), person.as_ref()).await;
+        let ended = call(&host).await;
+        assert!(matches!(ended, Err(HostError::Call { error: CallError::Protocol(_), .. })), "{question} {ended:?}");
+        host.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_uses_the_model_without_context_and_within_its_budget() {
+    let person = Person::new(true, true);
+    let asked = host(sampling(60_000), Some(&person)).await;
+    assert!(call(&asked).await.unwrap().contains("hm"));
+    let (kind, server, request) = person.heard.lock().unwrap()[0].clone();
+    assert_eq!((kind, server.as_str()), ("sampling", "quay"));
+    assert!(request.get("includeContext").is_none(), "{request}");
+    // The second one would exceed the day's hundred thousand.
+    let second = call(&asked).await;
+    assert!(second.as_ref().is_err() || !second.as_ref().unwrap().contains("hm"), "{second:?}");
+    assert_eq!(person.heard.lock().unwrap().len(), 1);
+    asked.close().await;
+}

@@ -1,0 +1,16 @@
+//! The host as an embedder sees it, over servers in this process.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
+
+mod asking;
+mod calls;
+mod fixture;
+mod lazy;
+mod library;
+mod life;
+mod management;
+mod permission;
+mod polling;
+mod results;
+mod roster;
+mod watching;

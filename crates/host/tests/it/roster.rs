@@ -1,0 +1,157 @@
+//! The set of servers changes while they are in use: what becomes of each, and of their calls.
+
+mod site;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use wharf::spec::{Admission, ServerEntry};
+use wharf::{CallOptions, Changes, Host, HostError, State};
+
+use self::site::Site;
+use crate::fixture::{Fake, none, open_builder, server, settings, tool, until};
+
+/// A server of the site, of some generation.
+fn entry(site: &Site, name: &str, generation: usize) -> ServerEntry {
+    ServerEntry::new(server(name), site.spec(&format!("{name}/{generation}")))
+}
+
+async fn who(host: &Host, name: &str) -> Result<String, HostError> {
+    let reply = host.call(&tool(name, "who"), &none(), CallOptions::default()).await?;
+    Ok(reply.text().unwrap())
+}
+
+/// What became of which servers, in a line.
+fn told(changes: &Changes) -> String {
+    let list = |names: &[wharf::spec::ServerName]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ");
+    let errors: Vec<String> = changes.errors.iter().map(|(name, why)| format!("{}: {why}", name.as_str())).collect();
+    format!(
+        "+{} -{} ~{} ={} !{}",
+        list(&changes.added),
+        list(&changes.removed),
+        list(&changes.changed),
+        list(&changes.unchanged),
+        errors.join(", ")
+    )
+}
+
+#[tokio::test]
+async fn each_server_is_told_of_by_what_became_of_it() {
+    let site = Site::open();
+    let inside = Fake::new("inside");
+    let builder = open_builder().local_with(server("inside"), settings(), inside.factory());
+    let host = builder.servers([entry(&site, "a", 1), entry(&site, "b", 1)]).start().await.unwrap();
+    assert_eq!(who(&host, "b").await.unwrap(), "b 1");
+    let mut kept = entry(&site, "c", 1);
+    let changes = host.set_servers(vec![entry(&site, "b", 1), kept.clone(), entry(&site, "inside", 1)]).await;
+    assert_eq!(told(&changes), "+c -a ~ =b !inside: a server in this process has that name");
+    assert!(matches!(who(&host, "a").await, Err(HostError::UnknownServer { .. })));
+    assert_eq!(who(&host, "c").await.unwrap(), "c 1");
+    assert_eq!(who(&host, "inside").await.unwrap(), "inside 1");
+    // Kept in another way it is the same server; reached in another way it is another.
+    kept.settings.admission = Admission::Disabled;
+    let changes = host.set_servers(vec![kept, entry(&site, "b", 2), entry(&site, "b", 3)]).await;
+    assert_eq!(told(&changes), "+ - ~b c = !b: the name stands twice; the first one holds");
+    assert_eq!(who(&host, "b").await.unwrap(), "b 2");
+    assert_eq!(host.status_of("c").unwrap().state, State::Disabled);
+    let changes = host.set_servers(vec![entry(&site, "b", 2), entry(&site, "c", 1)]).await;
+    assert_eq!(told(&changes), "+ - ~c =b !");
+    assert_eq!(who(&host, "c").await.unwrap(), "c 1");
+    assert_eq!(host.status().len(), 3);
+    host.close().await;
+}
+
+/// What a lazy server once listed is offered again as soon as it may be used, without starting it.
+#[tokio::test]
+async fn a_lazy_server_that_is_switched_on_offers_what_it_once_listed() {
+    let (site, state) = (Site::open(), tempfile::tempdir().unwrap());
+    let mut lazy = entry(&site, "a", 1);
+    lazy.settings.lazy = true;
+    let host = open_builder().state_dir(state.path()).servers([lazy.clone()]).start().await.unwrap();
+    assert_eq!(who(&host, "a").await.unwrap(), "a 1");
+    let kept = state.path().join("catalogs");
+    until(|| kept.read_dir().is_ok_and(|mut files| files.any(|file| is_catalog(&file.unwrap().path())))).await;
+    for by_hand in [true, false] {
+        let mut disabled = lazy.clone();
+        disabled.settings.admission = Admission::Disabled;
+        host.set_servers(vec![disabled]).await;
+        assert_eq!(host.catalog().tools().count(), 0);
+        if by_hand {
+            host.enable("a").await.unwrap();
+        } else {
+            host.set_servers(vec![lazy.clone()]).await;
+        }
+        assert_eq!((host.status_of("a").unwrap().state, host.catalog().tools().count()), (State::Idle, 1));
+    }
+    host.close().await;
+}
+
+fn is_catalog(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "json")
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_login_waits_for_one() {
+    let site = Site::open();
+    let host = open_builder().servers([entry(&site, "login", 1)]).start().await.unwrap();
+    host.settled().await;
+    assert_eq!(host.status_of("login").unwrap().state, State::AuthRequired);
+    let refused = who(&host, "login").await.unwrap_err();
+    assert!(refused.needs_login(), "{refused}");
+    let again = host.connect("login").await.unwrap_err();
+    assert!(again.needs_login(), "{again}");
+    host.set_servers(vec![entry(&site, "welcome", 1)]).await;
+    assert_eq!(who(&host, "welcome").await.unwrap(), "welcome 1");
+    host.close().await;
+}
+
+/// Servers are replaced under two hundred callers. No call fails, and each is answered by its own server: by the one that
+/// was there when it was made, or by one that took its place meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replacing_servers_under_load_loses_and_misroutes_no_call() {
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+    const LAST: usize = 25;
+    let site = Site::open();
+    let all = |generation: usize| NAMES.map(|name| entry(&site, name, generation)).to_vec();
+    let host = open_builder().servers(all(1)).start().await.unwrap();
+    host.settled().await;
+    let (least, done) = (Arc::new(AtomicUsize::new(1)), Arc::new(AtomicBool::new(false)));
+    let callers: Vec<_> = (0..200)
+        .map(|caller| {
+            let (host, name) = (host.clone(), NAMES[caller % NAMES.len()]);
+            let (least, done) = (Arc::clone(&least), Arc::clone(&done));
+            tokio::spawn(async move {
+                let mut calls = 0;
+                while !done.load(Ordering::SeqCst) {
+                    check_caller(&host, name, least.load(Ordering::SeqCst)).await;
+                    calls += 1;
+                }
+                calls
+            })
+        })
+        .collect();
+    for generation in 2..=LAST {
+        host.set_servers(all(generation)).await;
+        least.store(generation, Ordering::SeqCst);
+        // Until some of this generation have been answered.
+        check_caller(&host, "a", generation).await;
+    }
+    done.store(true, Ordering::SeqCst);
+    for caller in callers {
+        assert!(caller.await.unwrap() > 0);
+    }
+    for name in NAMES {
+        assert_eq!(who(&host, name).await.unwrap(), format!("{name} {LAST}"));
+        assert_eq!(host.status_of(name).unwrap().in_flight, 0);
+    }
+    host.close().await;
+}
+
+async fn check_caller(host: &Host, name: &str, least: usize) {
+    let said = who(host, name).await.unwrap_or_else(|error| panic!("a call of {name} was lost: {error:?}"));
+    let (by, generation) = said.split_once(' ').unwrap();
+    assert_eq!(by, name);
+    let generation: usize = generation.parse().unwrap();
+    assert!(generation >= least, "answered by generation {generation}, which {least} had replaced");
+}

@@ -1,0 +1,96 @@
+//! Servers over HTTP on this machine, all at one port. The path says which one is meant, and it answers with that.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use wharf::spec::{HttpSpec, ServerSpec};
+
+use crate::fixture::{definition, text};
+
+/// A port at which servers answer until it is dropped. `/name/1` has a tool `who`, which says `name 1`; whatever begins
+/// with `/login` wants to know who asks.
+pub struct Site {
+    address: SocketAddr,
+    closed: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Site {
+    pub fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, closed) = (listener.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
+        let is_closed = Arc::clone(&closed);
+        let accepting = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if is_closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                // Ends when the client hangs up.
+                std::thread::spawn(move || stream.map(serve));
+            }
+        });
+        Self { address, closed, accepting: Some(accepting) }
+    }
+
+    pub fn spec(&self, path: &str) -> ServerSpec {
+        let url = format!("http://{}/{path}", self.address);
+        ServerSpec::Http(HttpSpec::new(url.parse().unwrap()))
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::SeqCst);
+        // So that it looks.
+        drop(TcpStream::connect(self.address));
+        let _ = self.accepting.take().map(JoinHandle::join);
+    }
+}
+
+/// Answers one request after the other.
+fn serve(stream: TcpStream) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut stream = stream;
+    while let Some((path, body)) = request(&mut reader) {
+        let (status, answer) = respond(&path, &body);
+        let head =
+            format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", answer.len());
+        if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(answer.as_bytes())).is_err() {
+            return;
+        }
+    }
+}
+
+fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let path = line.split(' ').nth(1)?.trim_start_matches('/').to_owned();
+    let mut length = 0;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok().filter(|read| *read > 0)?;
+        let Some((name, value)) = header.split_once(':') else { break };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((path, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+fn respond(path: &str, message: &Value) -> (&'static str, String) {
+    let result = match message["method"].as_str() {
+        _ if path.starts_with("login") => return ("401 Unauthorized", String::new()),
+        Some("server/discover") => json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
+        Some("tools/list") => json!({ "tools": [definition("who")] }),
+        Some("tools/call") => text(path.replace('/', " ")),
+        Some(_) => return ("202 Accepted", String::new()),
+        None => return ("405 Method Not Allowed", String::new()),
+    };
+    ("200 OK", json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string())
+}

@@ -1,0 +1,22 @@
+//! That no text is made to be read slowly.
+
+use wharf::inspect::{Place, inspect_text};
+
+/// Texts made to be read slowly, of a length at which nobody would see the end of reading that is not linear.
+#[test]
+fn megabytes_made_to_be_read_slowly_are_read_to_their_end() {
+    for piece in [
+        "Lists the tables of the database. Call this first to get the names. ",
+        "before any always must do not read pass send ",
+        "<system <<[[{{###",
+        "\n\n\n ",
+        "aWdub3Jl",
+        "&#x%%\\u",
+        "\u{200b}\u{e0041}a",
+        "忽略用户之前",
+    ] {
+        let text = piece.repeat((2 << 20) / piece.len());
+        let findings = inspect_text(Place::Description, &text);
+        assert!(findings.len() < 10_000, "{} findings in {piece:?}", findings.len());
+    }
+}

@@ -1,0 +1,149 @@
+//! The catalog of many servers: merging it, finding a name in it, changing one server of it; each beside a plain
+//! `HashMap` from names to tools that does the same. Prints one line of figures.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark prints, and gives up on the first surprise"
+)]
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use wharf::catalog::{Catalog, CatalogTool, Filter, Listed, NameStyle, Section, SectionParts};
+use wharf_json::{Bounds, Raw};
+use wharf_spec::{ServerName, ToolId};
+use wharf_wire::{ToolDefinition, View};
+
+const SERVERS: usize = 200;
+const TOOLS: usize = 50;
+
+/// What one server replaces by another version of itself.
+const CHANGED: usize = SERVERS / 2;
+
+type Plain = HashMap<String, Arc<CatalogTool>>;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let time = match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => 0.5,
+        ["--secs", seconds] => seconds.parse().expect("--secs takes a number"),
+        other => panic!("flags: [--secs SECONDS], not {other:?}"),
+    };
+    let time = Duration::from_secs_f64(time);
+    let listed = listed(1);
+    let sections: Vec<Arc<Section>> = (0..SERVERS).map(|server| section(server, &listed)).collect();
+    let (catalog, plain) = (merged(&sections), plain(&sections));
+    let (names, ids) = (names(&sections), ids(&sections));
+    let changed = section(CHANGED, &self::listed(2));
+    check(&catalog, &changed, &names);
+    let each = |total: f64| total / names.len() as f64;
+    let figures = json!({
+        "servers": SERVERS,
+        "tools": TOOLS,
+        "section_us": median(time, || section(CHANGED, &listed)) / 1e3,
+        "merge_us": median(time, || merged(&sections)) / 1e3,
+        "grow_us": median(time, || grown(&sections)) / 1e3,
+        "plain_merge_us": median(time, || self::plain(&sections)) / 1e3,
+        "find_ns": each(median(time, || names.iter().filter(|name| catalog.by_alias(name).is_some()).count())),
+        "plain_find_ns": each(median(time, || names.iter().filter(|name| plain.contains_key(**name)).count())),
+        "id_ns": each(median(time, || ids.iter().filter(|id| catalog.tool(id).is_some()).count())),
+        "change_us": median(time, || catalog.with(changed.clone())) / 1e3,
+        "plain_change_us": median(time, || plain_changed(&plain, &sections[CHANGED], &changed)) / 1e3,
+    });
+    println!("{figures}");
+}
+
+fn section(server: usize, listed: &Listed) -> Arc<Section> {
+    let server = &ServerName::new(&format!("server-{server:03}")).unwrap();
+    let (style, filter, listed) = (NameStyle::Double, &Filter::default(), listed.clone());
+    Arc::new(Section::build(SectionParts { server, style, filter, trust: false, inspector: None, listed }))
+}
+
+/// What the tools of a server look like to whoever lists them.
+fn listed(version: usize) -> Listed {
+    let definition = |tool: usize| {
+        let text = json!({
+            "name": format!("tool_number_{tool}"),
+            "description": format!("Does the {tool}th thing that version {version} of the server can do for you."),
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "path": { "type": "string", "description": "Where the thing is." },
+                    "count": { "type": "integer", "minimum": 0 },
+                    "how": { "enum": ["slowly", "fast"], "default": "fast" },
+                },
+                "required": ["path"],
+            },
+        });
+        ToolDefinition::view(Raw::of(&text).unwrap(), &Bounds::default()).unwrap()
+    };
+    Listed { tools: (0..TOOLS).map(definition).collect(), ..Listed::default() }
+}
+
+fn merged(sections: &[Arc<Section>]) -> Catalog {
+    Catalog::default().with_all(sections.iter().cloned())
+}
+
+/// As if the servers got ready one after the other, and somebody looked in between.
+fn grown(sections: &[Arc<Section>]) -> Catalog {
+    sections.iter().fold(Catalog::default(), |catalog, section| catalog.with(section.clone()))
+}
+
+fn plain(sections: &[Arc<Section>]) -> Plain {
+    let tools = sections.iter().flat_map(|section| &section.tools);
+    tools.map(|tool| (tool.alias().to_string(), tool.clone())).collect()
+}
+
+/// A change of what others may be reading: a copy, and the change made in it.
+fn plain_changed(plain: &Plain, old: &Section, new: &Section) -> Plain {
+    let mut changed = plain.clone();
+    for tool in &old.tools {
+        changed.remove(&**tool.alias());
+    }
+    changed.extend(new.tools.iter().map(|tool| (tool.alias().to_string(), tool.clone())));
+    changed
+}
+
+/// Every name, in an order that follows neither table.
+fn names(sections: &[Arc<Section>]) -> Vec<&str> {
+    mixed(sections).map(|tool| &**tool.alias()).collect()
+}
+
+fn ids(sections: &[Arc<Section>]) -> Vec<&ToolId> {
+    mixed(sections).map(|tool| &tool.id).collect()
+}
+
+fn mixed(sections: &[Arc<Section>]) -> impl Iterator<Item = &Arc<CatalogTool>> {
+    // The step has no factor in common with the number of tools.
+    (0..SERVERS * TOOLS).map(|n| n * 7_919 % (SERVERS * TOOLS)).map(|at| &sections[at / TOOLS].tools[at % TOOLS])
+}
+
+/// One changed server leaves the others what they were, and every name is found.
+fn check(catalog: &Catalog, changed: &Arc<Section>, names: &[&str]) {
+    let after = catalog.with(changed.clone());
+    let pairs = catalog.sections().iter().zip(after.sections());
+    assert_eq!(pairs.filter(|(one, other)| Arc::ptr_eq(one, other)).count(), SERVERS - 1);
+    for name in names {
+        let (before, after) = (catalog.by_alias(name).unwrap(), after.by_alias(name).unwrap());
+        assert_eq!(Arc::ptr_eq(before, after), before.id.server != changed.server);
+    }
+}
+
+/// The median of how long it takes, in nanoseconds, of as many times as there is time for.
+fn median<T>(time: Duration, mut work: impl FnMut() -> T) -> f64 {
+    let begun = Instant::now();
+    let mut taken = Vec::new();
+    while taken.len() < 5 || begun.elapsed() < time {
+        let start = Instant::now();
+        let made = black_box(work());
+        taken.push(start.elapsed());
+        drop(made);
+    }
+    taken.sort_unstable();
+    taken[taken.len() / 2].as_nanos() as f64
+}

@@ -1,0 +1,132 @@
+//! `cargo xtask bench catalog`: how long it takes to merge what many servers offer, to find a name in it and to change
+//! one server of it, beside a plain map that does the same.
+
+use std::fmt::Write;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::tables::median;
+use super::{Plan, part};
+use crate::run::{Outcome, Surroundings, capture, cargo, run, say, target};
+
+/// A figure, in what unit, what it is compared with, and what it may be at most.
+struct Row {
+    what: &'static str,
+    figure: &'static str,
+    unit: &'static str,
+    plain: Option<&'static str>,
+    limit: Option<f64>,
+}
+
+const ROWS: [Row; 6] = [
+    Row {
+        what: "merging all servers",
+        figure: "merge_us",
+        unit: "µs",
+        plain: Some("plain_merge_us"),
+        limit: Some(10_000.0),
+    },
+    Row {
+        what: "merging them one by one, a catalog each",
+        figure: "grow_us",
+        unit: "µs",
+        plain: Some("plain_merge_us"),
+        limit: None,
+    },
+    Row { what: "finding a name", figure: "find_ns", unit: "ns", plain: Some("plain_find_ns"), limit: Some(200.0) },
+    Row { what: "finding a server's tool", figure: "id_ns", unit: "ns", plain: None, limit: None },
+    Row { what: "changing one server", figure: "change_us", unit: "µs", plain: Some("plain_change_us"), limit: None },
+    Row { what: "making one server's section", figure: "section_us", unit: "µs", plain: None, limit: None },
+];
+
+pub fn catalog(words: &[&str]) -> Outcome {
+    let plan = Plan::parse("catalog", words)?;
+    run(cargo().args(["build", "--release", "--package", "wharf-peers", "--bin", "bench-catalog"]))?;
+    let program = target().join("release/bench-catalog");
+    let mut rounds = Vec::new();
+    for round in 0..plan.rounds {
+        say!("round {} of {}", round + 1, plan.rounds);
+        let line = capture(Command::new(&program).args(["--secs", &plan.seconds.to_string()]))?.stdout;
+        rounds.push(serde_json::from_str(&line)?);
+    }
+    part::put(&page(&plan, &Surroundings::look(), &rounds))?;
+    check(&rounds)
+}
+
+fn page(plan: &Plan, here: &Surroundings, rounds: &[Value]) -> String {
+    let of_first = |name: &str| rounds.first().and_then(|round| round[name].as_u64()).unwrap_or_default();
+    let mut page = format!(
+        "# Benchmarks: the catalog\n\n\
+         {} servers of {} tools each, and beside it a `HashMap` from names to tools that is built, asked and, for a \
+         change that readers of the old one do not see, copied in the same run. A change leaves the sections of all \
+         other servers the same objects, which the run checks. Medians over {} rounds.\n\n\
+         Measured on {}, Linux {}, {} cores, {}, with `{}`.\n\n\
+         | | catalog | map | catalog : map | at most |\n| --- | ---: | ---: | ---: | ---: |\n",
+        of_first("servers"),
+        of_first("tools"),
+        plan.rounds,
+        here.date,
+        here.kernel,
+        here.cores,
+        here.processor,
+        plan.command,
+    );
+    for row in &ROWS {
+        let Row { what, figure, unit, plain, limit } = row;
+        let shown = |value: f64| format!("{value:.0} {unit}");
+        let plain = plain.map(|plain| (shown(of(rounds, plain)), format!("{:.2}×", relation(rounds, figure, plain))));
+        let (map, relation) = plain.unwrap_or_else(|| ("–".into(), "–".into()));
+        let limit = limit.map_or_else(|| "–".into(), shown);
+        let _ = writeln!(page, "| {what} | {} | {map} | {relation} | {limit} |", shown(of(rounds, figure)));
+    }
+    page
+}
+
+fn of(rounds: &[Value], figure: &str) -> f64 {
+    median(rounds.iter().filter_map(|round| round[figure].as_f64()).collect())
+}
+
+/// How much longer than the map it takes, within each round.
+fn relation(rounds: &[Value], figure: &str, plain: &str) -> f64 {
+    let within = |round: &Value| Some(round[figure].as_f64()? / round[plain].as_f64()?);
+    median(rounds.iter().filter_map(within).collect())
+}
+
+fn check(rounds: &[Value]) -> Outcome {
+    for Row { what, figure, unit, limit, .. } in &ROWS {
+        let found = of(rounds, figure);
+        // A figure that is missing is no number, and within no limit.
+        if limit.is_some_and(|limit| found.is_nan() || found > limit) {
+            return Err(format!("{what} takes {found:.0} {unit}, which is more than it may").into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_a_failure() {
+        let figures = |merge: f64, find: f64| [json!({ "merge_us": merge, "find_ns": find })];
+        assert!(check(&figures(9_000.0, 199.0)).is_ok());
+        assert!(check(&figures(11_000.0, 100.0)).is_err());
+        assert!(check(&figures(9_000.0, 201.0)).is_err());
+        assert!(check(&[json!({ "merge_us": 1.0 })]).is_err());
+    }
+
+    #[test]
+    fn a_row_has_the_median_and_the_relation_within_a_round() {
+        let round =
+            |merge: f64, plain: f64| json!({ "servers": 2, "tools": 3, "merge_us": merge, "plain_merge_us": plain });
+        let plan = Plan { rounds: 3, seconds: 0.1, command: "x".into() };
+        let here = Surroundings { date: "d".into(), kernel: "k".into(), cores: 1, processor: "p".into() };
+        let page = page(&plan, &here, &[round(100.0, 50.0), round(300.0, 100.0), round(200.0, 200.0)]);
+        assert!(page.contains("2 servers of 3 tools each"), "{page}");
+        assert!(page.contains("| merging all servers | 200 µs | 100 µs | 2.00× | 10000 µs |"), "{page}");
+    }
+}
