@@ -4,6 +4,7 @@
 
 mod cast;
 mod conversation;
+mod many;
 mod network;
 mod processes;
 mod scenes;
@@ -74,6 +75,7 @@ async fn perform(tour: &mut Tour<'_>, cast: &Cast<'_>) -> Result<(), Failure> {
     tour.step("read", "A resource and a prompt", scenes::read(cast)).await?;
     tour.step("crash", "A server that crashes", trouble::crash(cast)).await?;
     tour.step("missing", "A command that is not there", trouble::missing(cast)).await?;
+    tour.step("many", "Many servers as one, under rules", many::servers(cast)).await?;
     tour.step("close", "And nothing is left behind", trouble::close(cast)).await?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::support::{run, wharf};
 use crate::terminal::Terminal;
 
-const STEPS: [&str; 16] = [
+const STEPS: [&str; 17] = [
     "connect",
     "tools",
     "call",
@@ -19,6 +19,7 @@ const STEPS: [&str; 16] = [
     "read",
     "crash",
     "missing",
+    "many",
     "close",
 ];
 

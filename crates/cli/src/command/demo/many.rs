@@ -1,0 +1,83 @@
+//! Many servers as one: one of them lazy, one not there, one that crashes and comes back, all under rules.
+
+use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec};
+use wharf::{CallOptions, Events, Host, Raw, State};
+
+use super::cast::Cast;
+use super::scenes::ensure;
+use super::tour::Scene;
+use crate::style::{NAME, QUIET, paint};
+
+pub async fn servers(cast: &Cast<'_>) -> Scene {
+    // Heard here, what goes wrong is not logged as well: the scene shows it.
+    let (host, _events) = start(cast).await?;
+    let played = play(&host).await;
+    host.close().await;
+    played
+}
+
+async fn start(cast: &Cast<'_>) -> Result<(Host, Events), String> {
+    let demo = StdioSpec { program: cast.program.clone(), args: vec!["demo-server".into()], ..StdioSpec::default() };
+    let missing = StdioSpec { program: "no-such-server".into(), ..StdioSpec::default() };
+    let mut servers = Vec::new();
+    for (name, spec) in [("quay", demo.clone()), ("pier", demo), ("wreck", missing)] {
+        let name = ServerName::new(name).map_err(|error| error.to_string())?;
+        let mut entry = ServerEntry::new(name, ServerSpec::Stdio(spec));
+        entry.settings.lazy = entry.name.as_str() == "pier";
+        servers.push(entry);
+    }
+    let host = Host::builder()
+        .servers(servers)
+        .rules([rule("mcp__*__echo"), rule("mcp__quay__crash")])
+        .surroundings(cast.options("many").surroundings)
+        .limits(cast.options("many").limits)
+        .start_heard();
+    host.await.map_err(|error| error.to_string())
+}
+
+fn rule(tool: &str) -> SourcedRule {
+    let rule = Rule { tool: tool.to_owned(), pattern: None, action: Action::Allow };
+    SourcedRule { rule, origin: RuleOrigin { place: "the tour".to_owned(), standing: Standing::User } }
+}
+
+async fn play(host: &Host) -> Scene {
+    host.settled().await;
+    let mut lines: Vec<String> = host.status().iter().map(shown).collect();
+    ensure(state(host, "quay")? == State::Ready, "the first one should be ready")?;
+    ensure(state(host, "pier")? == State::Idle, "the lazy one should be waiting")?;
+    ensure(state(host, "wreck")? == State::Failed, "the one that is not there should have failed")?;
+    lines.push(told(host, "pier", "echo").await?);
+    ensure(state(host, "pier")? == State::Ready, "its first call should have started it")?;
+    let crashed = call(host, "quay", "crash").await;
+    lines.push(format!("quay crash  →  {}", crashed.err().ok_or("it should have crashed")?));
+    lines.push(told(host, "quay", "echo").await?);
+    ensure(host.status_of("quay").is_ok_and(|status| status.restarts == 1), "it should have come back by itself")?;
+    let refused = call(host, "pier", "environment").await;
+    lines.push(format!("pier environment  →  {}", refused.err().ok_or("no rule allows it")?));
+    Ok(lines)
+}
+
+fn shown(status: &wharf::ServerStatus) -> String {
+    let name = paint(NAME, format_args!("{:<5}", status.name.as_str())).to_string();
+    match &status.last_error {
+        Some(trouble) => format!("{name} {}  {}", status.state, paint(QUIET, trouble)),
+        None => format!("{name} {}", status.state),
+    }
+}
+
+fn state(host: &Host, server: &str) -> Result<State, String> {
+    host.status_of(server).map(|status| status.state).map_err(|error| error.to_string())
+}
+
+async fn told(host: &Host, server: &str, tool: &str) -> Result<String, String> {
+    Ok(format!("{server} {tool}  →  {}", call(host, server, tool).await?))
+}
+
+async fn call(host: &Host, server: &str, tool: &str) -> Result<String, String> {
+    let name = ServerName::new(server).map_err(|error| error.to_string())?;
+    let arguments = if tool == "echo" { r#"{"text":"Ahoy!"}"# } else { "{}" };
+    let arguments = Raw::parse(arguments).map_err(|error| error.to_string())?;
+    let reply = host.call(&wharf::spec::ToolId::new(&name, tool), &arguments, CallOptions::default()).await;
+    reply.map_err(|error| error.to_string())?.text().map_err(|error| error.to_string())
+}
