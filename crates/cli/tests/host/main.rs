@@ -1,0 +1,113 @@
+//! The library over real processes: the demo server, started by a host.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use wharf::catalog::Freshness;
+use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, ToolId};
+use wharf::tools::OpenGate;
+use wharf::{CallOptions, GuardProgram, Host, HostBuilder, Raw, State};
+
+const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
+
+fn name(text: &str) -> ServerName {
+    ServerName::new(text).unwrap()
+}
+
+/// The demo server under this name, with these arguments.
+fn demo(server: &str, arguments: &[&str]) -> ServerEntry {
+    let args = std::iter::once("demo-server").chain(arguments.iter().copied()).map(OsString::from).collect();
+    let spec = StdioSpec { program: WHARF.into(), args, ..StdioSpec::default() };
+    ServerEntry::new(name(server), ServerSpec::Stdio(spec))
+}
+
+fn lazy(mut entry: ServerEntry) -> ServerEntry {
+    entry.settings.lazy = true;
+    entry
+}
+
+fn builder(place: &Path) -> HostBuilder {
+    let surroundings = Surroundings { env: Vec::new(), cwd: place.to_owned() };
+    Host::builder().gate(Arc::new(OpenGate)).guard(GuardProgram::At(WHARF.into())).surroundings(surroundings)
+}
+
+async fn echo(host: &Host, server: &str) -> String {
+    let arguments = Raw::parse(r#"{"text":"Ahoy!"}"#).unwrap();
+    let reply = host.call(&ToolId::new(&name(server), "echo"), &arguments, CallOptions::default()).await.unwrap();
+    reply.text().unwrap()
+}
+
+#[tokio::test]
+async fn what_a_lazy_server_offers_is_known_before_it_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let state = place.path().join("state");
+    let host = builder(place.path()).state_dir(&state).servers([demo("quay", &[])]).start().await.unwrap();
+    host.settled().await;
+    let offered = host.catalog().offered().count();
+    assert!(offered > 10, "{offered}");
+    host.close().await;
+
+    let host = builder(place.path()).state_dir(&state).servers([lazy(demo("quay", &[]))]).start().await.unwrap();
+    let status = host.status_of("quay").unwrap();
+    assert_eq!((status.state, status.connected.is_none()), (State::Idle, true));
+    let offers = status.offers.unwrap();
+    assert_eq!(offers.tools, offered);
+    assert!(matches!(offers.freshness, Freshness::Kept { .. }), "{:?}", offers.freshness);
+    assert_eq!(echo(&host, "quay").await, "Ahoy!");
+    let status = host.status_of("quay").unwrap();
+    assert_eq!((status.state, status.offers.unwrap().freshness), (State::Ready, Freshness::Live));
+    host.close().await;
+
+    // What is reached in another way is another server.
+    let other = lazy(demo("quay", &["--revision", "2025-06-18"]));
+    let host = builder(place.path()).state_dir(&state).servers([other]).start().await.unwrap();
+    assert!(host.status_of("quay").unwrap().offers.is_none());
+    host.close().await;
+}
+
+#[tokio::test]
+async fn servers_that_are_not_there_keep_nobody_waiting() {
+    let place = tempfile::tempdir().unwrap();
+    let missing = StdioSpec { program: "no-such-server".into(), ..StdioSpec::default() };
+    let missing = ServerEntry::new(name("missing"), ServerSpec::Stdio(missing));
+    let dies = StdioSpec { program: "/bin/false".into(), ..StdioSpec::default() };
+    let dies = ServerEntry::new(name("dies"), ServerSpec::Stdio(dies));
+    let host = builder(place.path()).servers([missing, dies, demo("quay", &[])]).start().await.unwrap();
+    assert_eq!(echo(&host, "quay").await, "Ahoy!");
+    host.connect("missing").await.unwrap_err();
+    let status = host.status_of("missing").unwrap();
+    assert_eq!(status.state, State::Failed);
+    assert!(status.last_error.unwrap().to_string().contains("not found in PATH"));
+    let error = host.call(&ToolId::new(&name("missing"), "x"), &Raw::empty_object(), CallOptions::default()).await;
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains("`missing` is failed") && error.hint().is_some(), "{error}");
+    host.close().await;
+}
+
+#[tokio::test]
+async fn a_set_of_servers_is_changed_while_they_run() {
+    let place = tempfile::tempdir().unwrap();
+    let host = builder(place.path()).servers([demo("stays", &[]), demo("goes", &[])]).start().await.unwrap();
+    host.settled().await;
+    let before = host.status_of("stays").unwrap().connected.unwrap().pid;
+    let mut changed = demo("stays", &[]);
+    changed.settings.exclude_tools = vec!["crash".to_owned()];
+    let mut changes = host.set_servers(vec![changed, demo("comes", &[])]).await;
+    changes.added.sort();
+    assert_eq!((changes.added, changes.removed), (vec![name("comes")], vec![name("goes")]));
+    assert_eq!(changes.changed, [name("stays")]);
+    assert_eq!(echo(&host, "comes").await, "Ahoy!");
+    assert_eq!(echo(&host, "stays").await, "Ahoy!");
+    assert_eq!(host.status_of("stays").unwrap().connected.unwrap().pid, before, "a filter needs no restart");
+    let mut versions = host.catalog_changes();
+    let crash = ToolId::new(&name("stays"), "crash");
+    while host.catalog().tool(&crash).is_some() {
+        versions.changed().await.unwrap();
+    }
+    let unknown = host.status_of("goes").unwrap_err().to_string();
+    assert!(unknown.contains("no server `goes`"), "{unknown}");
+    host.close().await;
+}
