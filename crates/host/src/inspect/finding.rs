@@ -19,15 +19,17 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether two suspicions are better than one: those of one rule are not, and the tone counts only for the text it
-    /// was heard in, and not where an honest server would raise its voice too.
+    /// Whether two suspicions are better than one: not those of one rule, nor by the same words. What is said in two
+    /// places has little to do with each other, unless one of them speaks for the whole and together they make a theft.
     pub(super) fn bears_out(&self, other: &Self) -> bool {
-        match (self.rule, other.rule) {
-            (FindingRule::Tone, FindingRule::ToolOrder | FindingRule::Tone) => false,
-            (FindingRule::Tone, _) => self.place == other.place,
-            (_, FindingRule::Tone) => other.bears_out(self),
-            (one, another) => one != another,
-        }
+        let is_bossy = |finding: &Self| matches!(finding.rule, FindingRule::ToolOrder | FindingRule::Authority);
+        let is_apart = self.rule != other.rule && self.excerpt != other.excerpt && !(is_bossy(self) && is_bossy(other));
+        is_apart && (self.place.is_beside(&other.place) || self.hides(other) || other.hides(self))
+    }
+
+    fn hides(&self, other: &Self) -> bool {
+        let is_theft = (self.rule, other.rule) == (FindingRule::Secrecy, FindingRule::Exfiltration);
+        is_theft && (self.place.is_head() || other.place.is_head())
     }
 }
 
@@ -51,8 +53,6 @@ pub enum FindingRule {
     Override,
     /// Wants a command run on the person's machine.
     Command,
-    /// Reads as orders to a model more than as a description.
-    Tone,
     /// Holds characters that nobody sees.
     HiddenText,
     /// Holds text where nobody looks: behind much white space, or in a comment.
@@ -77,13 +77,17 @@ impl FindingRule {
             Self::Authority => "authority",
             Self::Override => "override",
             Self::Command => "command",
-            Self::Tone => "tone",
             Self::HiddenText => "hidden-text",
             Self::BuriedText => "buried-text",
             Self::EncodedText => "encoded-text",
             Self::LookAlike => "look-alike",
             Self::Unreadable => "unreadable",
         }
+    }
+
+    /// Whether it is about something being given away.
+    pub(super) fn is_theft(self) -> bool {
+        matches!(self, Self::Exfiltration | Self::Smuggling | Self::SecretPlace)
     }
 
     /// Whether two suspicions of this kind in one text are as good as one by another rule. Of the rest, honest texts
@@ -134,6 +138,18 @@ pub enum Place {
     Resource,
     /// An error, a progress line or a log line.
     Message,
+}
+
+impl Place {
+    /// Whether it speaks for the whole definition.
+    fn is_head(&self) -> bool {
+        matches!(self, Self::Name | Self::Title | Self::Description)
+    }
+
+    /// Whether two places are read in one breath.
+    fn is_beside(&self, other: &Self) -> bool {
+        self == other || self.is_head() && other.is_head()
+    }
 }
 
 impl fmt::Display for Place {

@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 use super::fold::{Folded, fold};
-use super::phrases::{self, CLASSES, FILLERS, TOGETHER, TONE};
+use super::phrases::{self, CLASSES, FILLERS, TOGETHER};
 use super::{FindingRule, Weight};
 
 pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::compile);
@@ -14,7 +14,7 @@ pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::compile);
 pub(super) const GROUPS: usize = 8;
 
 /// Sets of words, one bit each.
-pub(super) type Sets = [u64; 20];
+pub(super) type Sets = [u64; 24];
 
 #[derive(Default)]
 pub(super) struct Lexicon {
@@ -36,10 +36,23 @@ pub(super) struct Lexicon {
     traits: Vec<&'static str>,
     /// Which of those every word and every class of several words is in.
     by_trait: (Vec<u64>, [u64; GROUPS]),
-    /// How much each of those bits adds to the tone.
-    tone: Vec<(u64, i32)>,
     /// What is a sign when one sentence has all of the first and none of the second.
     together: Vec<(FindingRule, Weight, u64, u64)>,
+    /// What a warning consists of.
+    pub(super) warning: Warning,
+}
+
+/// The words of `do not include passwords, unless …`.
+#[derive(Default)]
+pub(super) struct Warning {
+    /// What begins it.
+    pub(super) against: Step,
+    /// What nobody does who was told not to.
+    pub(super) refused: Step,
+    /// What follows when it is about giving something away.
+    pub(super) giving: Step,
+    /// What ends it.
+    pub(super) turning: Step,
 }
 
 /// A phrase from its second word on.
@@ -51,7 +64,7 @@ pub(super) struct Pattern {
 }
 
 /// One word of a phrase, with up to `gap` others before it; forbidden, none of those may be one of these.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Step {
     pub(super) gap: u8,
     pub(super) is_forbidden: bool,
@@ -69,6 +82,12 @@ impl Pattern {
     /// Whether a stretch with words in these sets can hold the rest of the phrase at all.
     pub(super) fn is_possible(&self, sets: &Sets) -> bool {
         self.steps.iter().all(|step| step.is_forbidden || step.is_in(sets))
+    }
+
+    /// Whether these words are more than an identifier, such as `include_transcript`, which wants nothing.
+    pub(super) fn is_meant_by(&self, words: &str) -> bool {
+        let is_place = self.rule == FindingRule::SecretPlace;
+        self.weight == Weight::Certain || is_place || words.contains(char::is_whitespace) || !words.contains('_')
     }
 }
 
@@ -104,21 +123,19 @@ impl Lexicon {
         self.by_trait.1[group]
     }
 
-    /// What a sentence that has these bits is a sign of.
-    pub(super) fn together(&self, traits: u64) -> impl Iterator<Item = (FindingRule, Weight)> {
-        let fits = move |wanted: u64, unwanted: u64| traits & wanted == wanted && traits & unwanted == 0;
-        let signs = self.together.iter().filter(move |(_, _, wanted, unwanted)| fits(*wanted, *unwanted));
+    /// What a sentence is a sign of that has these bits, the second without what it warns against.
+    pub(super) fn together(&self, all: u64, meant: u64) -> impl Iterator<Item = (FindingRule, Weight)> {
+        let fits = move |rule: FindingRule, wanted: u64, unwanted: u64| {
+            let traits = if rule.is_theft() { meant } else { all };
+            traits & wanted == wanted && all & unwanted == 0
+        };
+        let signs = self.together.iter().filter(move |(rule, _, wanted, unwanted)| fits(*rule, *wanted, *unwanted));
         signs.map(|(rule, weight, _, _)| (*rule, *weight))
-    }
-
-    /// How a stretch of text sounds that has these bits, in points.
-    pub(super) fn tone(&self, traits: u64) -> i32 {
-        self.tone.iter().filter(|(bit, _)| traits & bit != 0).map(|(_, points)| points).sum()
     }
 
     /// The sets a word is in.
     pub(super) fn sets_of(&self, word: u16) -> &Sets {
-        self.sets_of_word.get(usize::from(word)).unwrap_or(&[0; 20])
+        self.sets_of_word.get(usize::from(word)).unwrap_or(&[0; 24])
     }
 
     /// The sets a class of several words is in.
@@ -154,10 +171,13 @@ impl Lexicon {
             }
             lexicon.together.push((*rule, *weight, wanted, unwanted));
         }
-        for (name, points) in TONE {
-            let bit = lexicon.trait_bit(name);
-            lexicon.tone.push((bit, *points));
-        }
+        let mut step = |written| Step { set: lexicon.set(written), ..Step::default() };
+        lexicon.warning = Warning {
+            against: step("@dont"),
+            refused: step("@refused"),
+            giving: step("@give|@send|log"),
+            turning: step("@turn"),
+        };
         lexicon
     }
 

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use super::fold::{Folded, fold};
-use super::lexicon::{GROUPS, Hash, LEXICON, Lexicon, Pattern, Sets, Step};
-use super::phrases::TOO_MUCH;
+use super::lexicon::{GROUPS, Hash, LEXICON, Lexicon, Pattern, Sets, Step, Warning};
 use super::spelt::{self, Speller};
 use super::{Add, FindingRule, Weight};
 
@@ -13,14 +12,18 @@ pub(super) fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
     let lexicon = &*LEXICON;
     let mut tokens = Tokenizer::new(lexicon, is_name).read(text, add);
     mark_groups(lexicon, &mut tokens);
+    mark_warnings(text, lexicon, &mut tokens);
     let nearby = nearby(lexicon, &tokens);
-    let mut suspicions = Suspicions::new(tokens.len());
-    for (at, token) in tokens.iter().enumerate() {
+    let mut suspicions = Suspicions::default();
+    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.word != Lexicon::UNKNOWN) {
         let mut try_all = |patterns: &[Pattern], end: usize| {
-            for pattern in patterns.iter().filter(|pattern| pattern.is_possible(&nearby[token.sentence])) {
-                if let Some(last) = match_rest(lexicon, &pattern.steps, &tokens, end) {
-                    let weight = suspicions.weigh(pattern, at..last + 1);
-                    add(pattern.rule, weight, &text[token.start..tokens[last].end]);
+            let possible =
+                |pattern: &&Pattern| pattern.is_possible(&nearby[token.sentence]) && token.may_begin(pattern);
+            for pattern in patterns.iter().filter(possible) {
+                let Some(last) = match_rest(lexicon, &pattern.steps, &tokens, end) else { continue };
+                let shown = &text[token.start..tokens[last].end];
+                if pattern.is_meant_by(shown) {
+                    add(pattern.rule, suspicions.weigh(pattern, at..last + 1, token.sentence), shown);
                 }
             }
         };
@@ -29,7 +32,7 @@ pub(super) fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
             try_all(lexicon.beginning_in(group), at + length - 1);
         }
     }
-    together(text, lexicon, &tokens, &mut suspicions, add);
+    together(text, lexicon, &tokens, add);
     unspaced(text, add);
 }
 
@@ -48,60 +51,46 @@ fn nearby(lexicon: &Lexicon, tokens: &[Token]) -> Vec<Sets> {
     nearby
 }
 
-/// What has been suspected in a text so far.
-struct Suspicions {
-    /// Of every rule the first, and the words that gave rise to it.
-    first: Vec<(FindingRule, Range<usize>)>,
-    /// Whether a word is part of something that an honest server would not say in the tone of an order.
-    is_grave: Vec<bool>,
-}
+/// What has been suspected in a text so far: of every rule the last, the words that gave rise to it, and where.
+#[derive(Default)]
+struct Suspicions(Vec<(FindingRule, Range<usize>, usize)>);
 
 impl Suspicions {
-    fn new(words: usize) -> Self {
-        Self { first: Vec::new(), is_grave: vec![false; words] }
-    }
-
-    fn note(&mut self, rule: FindingRule, words: Range<usize>) {
-        if !matches!(rule, FindingRule::ToolOrder | FindingRule::SecretPlace | FindingRule::Authority) {
-            self.is_grave[words].fill(true);
-        }
-    }
-
-    /// Takes a suspicion for certain when another of its kind, in other words, went before.
-    fn weigh(&mut self, pattern: &Pattern, words: Range<usize>) -> Weight {
-        if pattern.weight != Weight::Suspect {
+    /// Takes a suspicion for certain when another of its kind went shortly before, in other words. A long text may well
+    /// hold two that have nothing to do with each other.
+    fn weigh(&mut self, pattern: &Pattern, words: Range<usize>, sentence: usize) -> Weight {
+        /// So many sentences on, nobody is still speaking of the same thing.
+        const FAR: usize = 2;
+        if pattern.weight != Weight::Suspect || !pattern.rule.adds_up() {
             return pattern.weight;
         }
-        self.note(pattern.rule, words.clone());
-        match self.first.iter().find(|(rule, _)| *rule == pattern.rule) {
-            Some((rule, first)) if rule.adds_up() && first.end <= words.start => Weight::Certain,
-            Some(_) => Weight::Suspect,
-            None => {
-                self.first.push((pattern.rule, words));
-                Weight::Suspect
-            }
+        let Some((_, before, last)) = self.0.iter_mut().find(|(rule, ..)| *rule == pattern.rule) else {
+            self.0.push((pattern.rule, words, sentence));
+            return Weight::Suspect;
+        };
+        let (is_other, is_near) = (before.end <= words.start, sentence - *last < FAR);
+        if is_other || !is_near {
+            (*before, *last) = (words, sentence);
         }
+        if is_other && is_near { Weight::Certain } else { Weight::Suspect }
     }
 }
 
-/// Finds what is a sign when it stands together in a sentence, and listens to how each two sentences sound.
-fn together(text: &str, lexicon: &Lexicon, tokens: &[Token], suspicions: &mut Suspicions, add: &mut Add<'_>) {
+/// Finds what is a sign when it stands together in a sentence.
+fn together(text: &str, lexicon: &Lexicon, tokens: &[Token], add: &mut Add<'_>) {
     /// What goes on for longer is taken in pieces.
     const LONGEST: usize = 40;
-    let (mut before, mut start, mut end) = (0, 0, 0);
     let sentences = tokens.chunk_by(|one, next| one.sentence == next.sentence);
     for sentence in sentences.flat_map(|sentence| sentence.chunks(LONGEST)) {
-        let here = end..end + sentence.len();
-        let traits = sentence.iter().fold(0, |all, token| all | token.traits(lexicon));
-        let shown = |from: usize| &text[tokens[from].start..tokens[here.end - 1].end];
-        for (rule, weight) in lexicon.together(traits) {
-            suspicions.note(rule, here.clone());
-            add(rule, weight, shown(here.start));
+        let (mut all, mut meant) = (0, 0);
+        for token in sentence {
+            let traits = token.traits(lexicon);
+            all |= traits;
+            meant |= if token.is_warned { 0 } else { traits };
         }
-        if lexicon.tone(before | traits) >= TOO_MUCH && suspicions.is_grave[start..here.end].contains(&true) {
-            add(FindingRule::Tone, Weight::Suspect, shown(start));
+        for (rule, weight) in lexicon.together(all, meant) {
+            add(rule, weight, &text[sentence[0].start..sentence[sentence.len() - 1].end]);
         }
-        (before, start, end) = (traits, here.start, here.end);
     }
 }
 
@@ -115,6 +104,29 @@ fn mark_groups(lexicon: &Lexicon, tokens: &mut [Token]) {
                 let length = u8::try_from(words.len()).unwrap_or(u8::MAX);
                 tokens[at].groups[*group] = tokens[at].groups[*group].max(length);
             }
+        }
+    }
+}
+
+/// Notes what a text says is not to be done, and what it warns against giving away: up to the end of the sentence, or
+/// to where it turns.
+fn mark_warnings(text: &str, lexicon: &Lexicon, tokens: &mut [Token]) {
+    /// Nobody warns for longer, and reading further would take time.
+    const REACH: usize = 40;
+    let Warning { against, refused, giving, turning } = &lexicon.warning;
+    for at in 0..tokens.len() {
+        let Some(next) = tokens[at].fits(lexicon, against).map(|length| at + length) else { continue };
+        let sentence = tokens[at].sentence;
+        let rest = tokens[next..].iter().take(REACH).take_while(|token| token.sentence == sentence);
+        let turn = rest.clone().position(|token| token.fits(lexicon, turning).is_some());
+        let end = next + turn.unwrap_or_else(|| rest.clone().count());
+        let is_near = |step: &Step| tokens[next..end].iter().take(2).any(|token| token.fits(lexicon, step).is_some());
+        let (is_refused, is_warning) = (is_near(refused), is_near(giving));
+        tokens[next..end].iter_mut().take(2).for_each(|token| token.is_refused |= is_refused);
+        tokens[next..end].iter_mut().for_each(|token| token.is_warned |= is_warning);
+        // Whoever says not to act without asking wants to be asked.
+        if turn.is_some() && end > next && !text[tokens[at].end..tokens[end].start].contains([',', ':', ';']) {
+            tokens[end].is_refused = true;
         }
     }
 }
@@ -164,6 +176,12 @@ struct Token {
     start: usize,
     end: usize,
     is_code: bool,
+    /// Whether it stands in an example of JSON, or in a name, and so asks for nothing.
+    is_example: bool,
+    /// Whether it is part of what one is warned against.
+    is_warned: bool,
+    /// Whether it is the very act that one is told not to do.
+    is_refused: bool,
     /// For every class, how many words long the member of it is that begins here.
     groups: [u8; GROUPS],
 }
@@ -171,10 +189,19 @@ struct Token {
 impl Token {
     /// Which of the classes that are looked for together it is in or begins.
     fn traits(&self, lexicon: &Lexicon) -> u64 {
-        if self.is_code {
-            return Lexicon::CODE;
+        if self.is_example || self.is_code {
+            return if self.is_example { 0 } else { Lexicon::CODE };
         }
         self.members().fold(lexicon.traits_of(self.word), |all, (group, _)| all | lexicon.traits_in(group))
+    }
+
+    /// Whether a phrase that begins here says what it seems to: who warns of a theft is no thief, and an example wants
+    /// nothing, short of what nobody would give as one.
+    fn may_begin(&self, pattern: &Pattern) -> bool {
+        let is_moot = self.is_warned && pattern.rule.is_theft()
+            || self.is_refused && matches!(pattern.rule, FindingRule::Override | FindingRule::Secrecy)
+            || self.is_example && pattern.weight < Weight::Certain;
+        !is_moot
     }
 
     /// How many words of the text a step takes if it begins here.
@@ -198,6 +225,8 @@ struct Tokenizer<'a> {
     is_name: bool,
     tokens: Vec<Token>,
     sentence: usize,
+    /// Where the example ends that is being read.
+    example: usize,
 }
 
 /// A word that is being read, where it began, and whether in backticks.
@@ -210,7 +239,7 @@ struct Word {
 
 impl<'a> Tokenizer<'a> {
     fn new(lexicon: &'a Lexicon, is_name: bool) -> Self {
-        Self { lexicon, is_name, tokens: Vec::new(), sentence: 0 }
+        Self { lexicon, is_name, tokens: Vec::new(), sentence: 0, example: 0 }
     }
 
     fn read(mut self, text: &str, add: &mut Add<'_>) -> Vec<Token> {
@@ -230,6 +259,10 @@ impl<'a> Tokenizer<'a> {
                 }
                 Folded::Nothing => {
                     is_code ^= character == '`';
+                    if at >= self.example && text[at..].starts_with("```") {
+                        self.example = end_of_example(text, at);
+                        self.sentence += 1;
+                    }
                     continue;
                 }
                 Folded::Break => {
@@ -251,14 +284,29 @@ impl<'a> Tokenizer<'a> {
         let Some(Word { hash, start, is_code }) = word else { return };
         let word = self.lexicon.word(hash);
         if word != Lexicon::FILLER && hash != Hash::DOT {
-            self.tokens.push(Token { word, sentence: self.sentence, start, end, is_code, groups: [0; GROUPS] });
+            let is_example = self.is_name || start < self.example;
+            let (is_warned, is_refused) = (false, false);
+            let (sentence, groups) = (self.sentence, [0; GROUPS]);
+            self.tokens.push(Token { word, sentence, start, end, is_code, is_example, is_warned, is_refused, groups });
         }
     }
 }
 
+/// Whether a sentence ended before this: with a stop, an empty line, or the next point of a list.
 fn ends_sentence(before: char, character: char) -> bool {
     let is_stop = matches!(before, '.' | '!' | '?' | ';') && character.is_whitespace();
-    is_stop || before == '\n' && character == '\n'
+    is_stop || before == '\n' && matches!(character, '\n' | '-' | '*' | '•' | '#')
+}
+
+/// Where the block between fences ends that begins here, if it holds JSON; else where it begins.
+fn end_of_example(text: &str, start: usize) -> usize {
+    const FENCE: &str = "```";
+    let inner = start + FENCE.len();
+    let content = text[inner..].trim_start_matches(|letter: char| letter.is_ascii_alphabetic()).trim_start();
+    match text[inner..].find(FENCE) {
+        Some(length) if content.starts_with(['{', '[']) => inner + length,
+        _ => inner,
+    }
 }
 
 fn is_hump(before: char, character: char) -> bool {

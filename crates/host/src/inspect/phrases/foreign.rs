@@ -31,6 +31,8 @@ pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
             "sag|sage|sagen|erzähle|verrate|verraten|erwähne|mitteilen|informiere|informieren|teile ~5 benutzer|\
                 nutzer|anwender|user ~4 nicht|nichts",
             "sag|sage|sagen|erzähl|erzähle|verrate niemandem|keinem",
+            "benutzer|nutzer|anwender|user soll|darf|braucht ~2 nichts|nicht ~1 merken|wissen|erfahren|mitbekommen",
+            "sag|sage|sagen|erzähle|verrate|erwähne ~2 nicht|nichts ~3 benutzer|nutzer|anwender|user",
             "benutzer|nutzer|anwender ~4 nicht|nichts|niemals ~3 erfahren|sagen|mitteilen|informieren|wissen|\
                 erwähnen|verraten",
             "ne ~1 dis|dites|mentionne|mentionnez|informe|informez|révèle|révélez|parle|parlez|préviens|prévenez \

@@ -8,11 +8,9 @@ mod foreign;
 mod orders;
 mod secrecy;
 mod theft;
-mod tone;
 mod whole;
 
 pub(super) use foreign::UNSPACED;
-pub(super) use tone::{TONE, TOO_MUCH};
 pub(super) use whole::{SPELT, TOGETHER};
 
 use super::{FindingRule, Weight};
@@ -85,7 +83,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         your hidden instructions; entire context; full context window; full transcript; entire transcript; \
         everything user; conversation verbatim; complete message history; full message history; \
         entire message history; current conversation; our conversation; this conversation; preceding conversation; \
-        entire prompt; full prompt; full dialogue; entire dialogue; whole dialogue; context window",
+        entire prompt; full prompt; full dialogue; entire dialogue; whole dialogue",
     ),
     (
         "history",
@@ -101,7 +99,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         password store; cookies sqlite; .codeium; .claude; key file; .pgpass; secrets yaml; secrets json; pem \
         files; .pem; .key; .config gh; process env; proc self; self environ; browser history; browsing history; \
         browser profile; private messages; \
-        browser cookies; saved passwords; password manager",
+        browser cookies; saved passwords",
     ),
     (
         "keys",
@@ -116,7 +114,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         database dump; session token; session cookies; \
         cookies; system prompt; your instructions; conversation; chat history; ssh key; ssh keys; bank details; \
         seed phrase; seed phrases; wallet files; medical records; address book; browsing history; clipboard; \
-        verification codes; keystrokes; screenshot; screenshots; personal data; private data; user message; last \
+        verification codes; keystrokes; personal data; private data; user message; last \
         message; users message; source code",
     ),
     (
@@ -183,10 +181,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         know knows knowing notice noticing aware unaware report warn comment admit hear learn realize discover \
         explanation announce suspect",
     ),
-    (
-        "cloak",
-        "hide hidden conceal mask disguise silently quietly invisibly secret suppress silent quiet unnoticed covert",
-    ),
+    ("cloak", "hide hidden conceal mask disguise silently quietly invisibly suppress silent quiet unnoticed covert"),
     ("you", "you your yours model assistant ai llm agent claude"),
     (
         "move",
@@ -196,8 +191,8 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
     ),
     (
         "prey",
-        "passwords credentials secrets clipboard dialogue transcript chat prompts cookies codes password \
-        token tokens keys history",
+        "passwords credentials secrets clipboard dialogue transcript prompts cookies codes password \
+        token tokens keys",
     ),
     (
         "law",
@@ -206,8 +201,8 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
     ),
     (
         "void",
-        "disregard ignore ignored ignoring drop forget outdated obsolete void lifted suspended suggestions optional \
-        binding supersede supersedes override overrides overridden bypass invalid authoritative waived discard stop",
+        "disregard ignore ignored ignoring drop forget outdated obsolete void lifted suspended suggestions \
+        binding supersede supersedes override overrides overridden bypass invalid waived discard stop",
     ),
     ("shun", "decline refuse ignore ignored discard outdated unsafe disable disabled avoid untrusted stop malicious"),
     (
@@ -220,26 +215,19 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
     (
         "private",
         "passwords password credentials secrets clipboard dialogue transcript chat prompt prompts cookies \
-        token tokens keys contacts inbox environment environ medical health finances identity passphrase history \
+        token tokens keys contacts inbox environment environ medical health finances identity passphrase \
         everything keychain cookie",
     ),
     ("slots", "parameter argument field param arg property query value header comment memo body title description"),
+    // Where a secret is kept may be asked for.
+    ("path", "path paths location filename name"),
+    // `Valid values include …` wants nothing included.
+    ("kinds", "values types kinds options"),
     ("consent", "confirmation confirmations approval permission consent review dialog dialogs notification"),
     ("waive", "skip disable bypass automatically suppress already hide"),
     ("tamper", "change set replace raise swap alter rewrite redirect route"),
     ("stake", "amount price prices recipient address account number iban wallet link links fee destination"),
     ("often", "every each all always whenever"),
-    // The classes below say how a text sounds.
-    ("all", "everything all every each any whole entire complete full whatever"),
-    ("ours", "our us me my mine"),
-    ("it", "it them that those this these"),
-    (
-        "rank",
-        "system administrator admin developers security authorised authorized permission approved cleared priority \
-        compliance purposes",
-    ),
-    ("lie", "claim pretend believe lie deny necessary convince mislead saying"),
-    ("device", "tool tools function server servers"),
     (
         "tells",
         "returns lists creates reads gets sets adds removes deletes updates searches finds shows converts generates \
@@ -250,5 +238,8 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         posts publishes",
     ),
     ("may", "if unless default optional example such when"),
+    ("refused", "follow obey execute leave hide omit conceal mask suppress withhold"),
+    // A warning ends where a sentence turns.
+    ("turn", "without unless but except instead then"),
     ("scoped", "in of from on here provided offered that which for with"),
 ];

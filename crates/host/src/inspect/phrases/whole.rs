@@ -1,7 +1,7 @@
 //! What is found in a whole sentence, or letter by letter, and not word by word.
 
 use super::super::{FindingRule, Weight};
-use FindingRule::{Exfiltration, Override, Secrecy, Smuggling, ToolOrder};
+use FindingRule::{Exfiltration, Override, Secrecy, SecretPlace, Smuggling, ToolOrder};
 use Weight::{Certain, Suspect};
 
 /// Classes that are a sign when a sentence has a word of each, in whatever order, and none of those with `!`.
@@ -13,10 +13,12 @@ pub(in super::super) const TOGETHER: &[(FindingRule, Weight, &str)] = &[
     (Exfiltration, Suspect, "move prey code"),
     (Exfiltration, Suspect, "move prey you"),
     (Exfiltration, Suspect, "move prey someone"),
-    (Exfiltration, Suspect, "take private you !tells"),
-    (Exfiltration, Suspect, "take private code !tells"),
-    (Exfiltration, Suspect, "take private someone !tells"),
-    (Exfiltration, Suspect, "take private slots !tells"),
+    (Exfiltration, Suspect, "take private you !tells !kinds"),
+    (Exfiltration, Suspect, "take private code !tells !kinds"),
+    (Exfiltration, Suspect, "take private someone !tells !kinds"),
+    (Exfiltration, Suspect, "take private slots !tells !kinds"),
+    (SecretPlace, Certain, "take vault code !tells !path !may"),
+    (SecretPlace, Certain, "take vault slots !tells !path !may"),
     (Smuggling, Suspect, "take code slots !tells"),
     (Override, Suspect, "consent waive"),
     (ToolOrder, Suspect, "tamper stake often"),
@@ -28,7 +30,7 @@ pub(in super::super) const TOGETHER: &[(FindingRule, Weight, &str)] = &[
     (ToolOrder, Certain, "rivals order"),
     (Exfiltration, Suspect, "deliver away you"),
     (Exfiltration, Suspect, "deliver away someone"),
-    (Exfiltration, Certain, "deliver away prey"),
+    (Exfiltration, Suspect, "deliver away prey"),
     (ToolOrder, Suspect, "others you"),
 ];
 
@@ -47,11 +49,9 @@ pub(in super::super) const SPELT: &[(FindingRule, &str)] = &[
     (Override, "override previous instructions"),
     (Secrecy, "do not tell the user"),
     (Secrecy, "don't tell the user"),
-    (Secrecy, "never tell the user"),
     (Secrecy, "do not inform the user"),
     (Secrecy, "do not mention this"),
     (Secrecy, "do not mention it"),
-    (Secrecy, "without telling the user"),
     (Secrecy, "hide this from the user"),
     (Exfiltration, "send the conversation"),
     (Exfiltration, "the entire conversation to"),
