@@ -15,12 +15,16 @@
 
 mod drive;
 pub mod echo;
+mod inline;
+mod many;
 mod options;
 mod report;
 mod server;
 mod template;
 
 pub use drive::{block_on, drive};
+pub use inline::InlineEcho;
+pub use many::{Kind, allow, answered, entry, good_tool, host, named, small};
 pub use options::{Answers, Flavour, Local, Options};
 pub use report::{Measured, Report, Stopwatch, WARM_UP, nanoseconds};
 pub use server::HttpServer;

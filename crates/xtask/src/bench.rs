@@ -7,6 +7,8 @@
 //! on at the time then falls on all of them.
 
 mod catalog;
+mod host;
+mod host_table;
 mod http;
 mod http_tables;
 mod instructions;
@@ -23,6 +25,7 @@ use crate::peers;
 use crate::run::{Outcome, capture, cargo, number, on_path, run, say, target};
 
 pub use catalog::catalog;
+pub use host::host;
 pub use http::http;
 
 const CORES: [usize; 2] = [1, 2];

@@ -33,6 +33,7 @@ usage: cargo xtask <chore>
         [--rounds N] [--secs S]
   bench catalog [--quick]         merging and searching what many servers offer, next to a plain map
         [--rounds N] [--secs S]
+  bench host [--quick]            many servers as one, some in trouble, each figure beside its limit
   conformance [REVISION]          the public conformance suite against our client, strictly; with
         [--scenario S] [--table]  --table told in docs/conformance.md
   audit                           licences, sources and advisories of the dependencies
@@ -64,6 +65,7 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["bench", "stdio", rest @ ..] => bench::stdio(rest),
         ["bench", "http", rest @ ..] => bench::http(rest),
         ["bench", "catalog", rest @ ..] => bench::catalog(rest),
+        ["bench", "host", rest @ ..] => bench::host(rest),
         ["conformance", rest @ ..] => conformance::conformance(rest),
         ["audit"] => audit::audit(),
         ["peers"] => peers::install().map(drop),

@@ -1,0 +1,118 @@
+//! Good servers beside others: how soon they are there, how fast they answer, and what the others cost.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use wharf::spec::ServerEntry;
+use wharf::{CallOptions, Host};
+use wharf_peers::{Kind, answered, entry, good_tool, host, nanoseconds, small};
+
+use crate::process::{processor_time, processor_time_of_children};
+use crate::{Figures, Options, milliseconds};
+
+/// Starts the crowd, waits for the good ones that count, and calls them for as long as is asked.
+pub async fn measure(options: Options) -> Figures {
+    let starts = Starts::new();
+    let began = Instant::now();
+    let host = host(crowd(&options, &starts)).start().await.unwrap();
+    answered(&host, options.counted).await;
+    let ready = began.elapsed();
+    let (own, children) = (processor_time(), processor_time_of_children());
+    let left = options.time.saturating_sub(ready);
+    let watched = Instant::now();
+    let mut latencies = calls(&host, &options, began + options.time).await;
+    tokio::time::sleep(left.saturating_sub(watched.elapsed())).await;
+    let watched = watched.elapsed().as_secs_f64().max(1e-9);
+    let own = (processor_time() - own).as_secs_f64() / watched;
+    let children = (processor_time_of_children() - children).as_secs_f64() / watched;
+    let figures = json!({
+        "ready_ms": ready.as_secs_f64() * 1e3, "calls": latencies.len(),
+        "p50_us": milliseconds(&mut latencies, 50) * 1e3, "p99_us": milliseconds(&mut latencies, 99) * 1e3,
+        "max_ms": milliseconds(&mut latencies, 100), "cpu_percent": own * 100.0, "children_cpu_percent": children * 100.0,
+        "spawns": starts.counts(options.crash), "states": states(&host),
+    });
+    host.close().await;
+    figures
+}
+
+fn crowd(options: &Options, starts: &Starts) -> Vec<ServerEntry> {
+    let mut servers = Vec::new();
+    let mut add = |kinds: &[Kind], count: usize| {
+        for number in 0..count {
+            let kind = kinds[number % kinds.len()];
+            let starts = (kinds == CRASHING).then(|| starts.file(number));
+            servers.push(entry(&options.server, kind, number, starts.as_deref()));
+        }
+    };
+    // The others come first, so that whatever they take is taken before the good ones.
+    add(&[Kind::Missing, Kind::Dead], options.dead);
+    add(&[Kind::Slow], options.slow);
+    add(CRASHING, options.crash);
+    add(&[Kind::Good], options.good);
+    servers
+}
+
+const CRASHING: &[Kind] = &[Kind::Crashing, Kind::Stillborn];
+
+/// Has the callers call one good server after the other; gives every call's time in nanoseconds.
+async fn calls(host: &Host, options: &Options, end: Instant) -> Vec<u64> {
+    let turn = Arc::new(AtomicUsize::new(0));
+    let mut callers = JoinSet::new();
+    for _ in 0..options.callers {
+        let tools: Vec<_> = (0..options.counted).map(|number| good_tool(number, "echo")).collect();
+        let (host, turn) = (host.clone(), Arc::clone(&turn));
+        callers.spawn(async move {
+            let (arguments, mut times) = (small(), Vec::new());
+            let mut begun = Instant::now();
+            while begun < end {
+                let tool = &tools[turn.fetch_add(1, Ordering::Relaxed) % tools.len()];
+                host.call(tool, &arguments, CallOptions::default()).await.unwrap();
+                let answered = Instant::now();
+                times.push(nanoseconds(answered - begun));
+                begun = answered;
+            }
+            times
+        });
+    }
+    callers.join_all().await.concat()
+}
+
+/// How many servers stand where.
+fn states(host: &Host) -> BTreeMap<&'static str, usize> {
+    let mut states = BTreeMap::new();
+    for server in host.status() {
+        *states.entry(server.state.as_str()).or_default() += 1;
+    }
+    states
+}
+
+/// Where servers that crash write down their starts; removed in the end.
+struct Starts(PathBuf);
+
+impl Starts {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("wharf-bench-host-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn file(&self, number: usize) -> PathBuf {
+        self.0.join(number.to_string())
+    }
+
+    fn counts(&self, servers: usize) -> Vec<usize> {
+        let lines = |file: &Path| std::fs::read_to_string(file).unwrap_or_default().lines().count();
+        (0..servers).map(|number| lines(&self.file(number))).collect()
+    }
+}
+
+impl Drop for Starts {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

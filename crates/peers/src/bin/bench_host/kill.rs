@@ -1,0 +1,122 @@
+//! A server is killed under a thousand calls: how they end, and how soon the next one is answered.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tokio::task::JoinSet;
+use wharf::{CallError, CallOptions, Host, HostError, Raw};
+use wharf_peers::{Kind, answered, entry, good_tool, host, named, nanoseconds};
+
+use crate::{Figures, Options, milliseconds};
+
+/// Kills as often as is asked, one server after the other, each when it has lived for `options.age`; with no age at all,
+/// each in a host of its own, as soon as it has its calls.
+pub async fn measure(options: Options) -> Figures {
+    let mut seen = Seen::default();
+    let mut scene = Scene::open(&options).await;
+    for kill in 0..options.kills {
+        if kill > 0 && options.age.is_zero() {
+            scene.host.close().await;
+            scene = Scene::open(&options).await;
+        }
+        scene.kill(kill % options.good, &options, &mut seen).await;
+    }
+    scene.host.close().await;
+    seen.figures(&options)
+}
+
+/// A host, and when each of its servers was last ready.
+struct Scene {
+    host: Host,
+    ready: Vec<Instant>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// From the kill to the end of the last call that was under way.
+    last_end: Vec<u64>,
+    /// From the kill to the answer of the next call.
+    recovery: Vec<u64>,
+    /// How calls that were under way ended.
+    ends: BTreeMap<&'static str, usize>,
+    /// Calls that reached the server that came after.
+    repeated: usize,
+}
+
+impl Scene {
+    async fn open(options: &Options) -> Self {
+        let servers = (0..options.good).map(|number| entry(&options.server, Kind::Good, number, None)).collect();
+        let host = host(servers).start().await.unwrap();
+        answered(&host, options.good).await;
+        Self { host, ready: vec![Instant::now(); options.good] }
+    }
+
+    async fn kill(&mut self, number: usize, options: &Options, seen: &mut Seen) {
+        tokio::time::sleep_until((self.ready[number] + options.age).into()).await;
+        let mut calls = self.hold(number, options.callers).await;
+        let killed = Instant::now();
+        self.send_kill(number);
+        while let Some(ended) = calls.join_next().await {
+            *seen.ends.entry(word(&ended.unwrap())).or_default() += 1;
+        }
+        seen.last_end.push(nanoseconds(killed.elapsed()));
+        let held = self.held(number).await;
+        seen.recovery.push(nanoseconds(killed.elapsed()));
+        self.ready[number] = Instant::now();
+        seen.repeated += held;
+    }
+
+    /// Makes calls that nobody answers, and waits until the server has all of them.
+    async fn hold(&self, number: usize, callers: usize) -> JoinSet<Result<(), HostError>> {
+        let mut calls = JoinSet::new();
+        for _ in 0..callers {
+            let host = self.host.clone();
+            calls.spawn(async move {
+                let (tool, arguments) = (good_tool(number, "hold"), Raw::empty_object());
+                host.call(&tool, &arguments, CallOptions::default()).await.map(drop)
+            });
+        }
+        while self.held(number).await < callers {
+            tokio::task::yield_now().await;
+        }
+        calls
+    }
+
+    async fn held(&self, number: usize) -> usize {
+        let tool = good_tool(number, "held");
+        let reply = self.host.call(&tool, &Raw::empty_object(), CallOptions::default()).await.unwrap();
+        reply.text().unwrap().parse().unwrap()
+    }
+
+    fn send_kill(&self, number: usize) {
+        let status = self.host.status_of(named(Kind::Good, number).as_str()).unwrap();
+        let pid = status.connected.and_then(|connected| connected.pid).and_then(Pid::from_raw).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+    }
+}
+
+/// How a call ended, in a word.
+fn word(ended: &Result<(), HostError>) -> &'static str {
+    match ended {
+        Ok(()) => "answered",
+        Err(HostError::Call { error: CallError::OutcomeUnknown(_), .. }) => "outcome_unknown",
+        Err(HostError::Call { error: CallError::ServerGone(_), .. }) => "server_gone",
+        Err(_) => "other",
+    }
+}
+
+impl Seen {
+    fn figures(mut self, options: &Options) -> Figures {
+        json!({
+            "kills": self.recovery.len(), "callers": options.callers, "age_s": options.age.as_secs_f64(),
+            "last_end_p50_ms": milliseconds(&mut self.last_end, 50),
+            "last_end_max_ms": milliseconds(&mut self.last_end, 100),
+            "recovery_p50_ms": milliseconds(&mut self.recovery, 50),
+            "recovery_p99_ms": milliseconds(&mut self.recovery, 99),
+            "recovery_max_ms": milliseconds(&mut self.recovery, 100),
+            "ends": self.ends, "repeated": self.repeated,
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! The host over many servers, measured: `bench-host crowd|kill|overhead|memory`, each with a line of figures.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a benchmark prints, reads its arguments and gives up on the first surprise"
+)]
+
+mod crowd;
+mod kill;
+mod memory;
+mod overhead;
+mod process;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use wharf_peers::{Flavour, block_on};
+
+const USAGE: &str = "usage: bench-host crowd|kill|overhead|memory --server PATH [--good N] [--dead N] [--slow N]
+       [--crash N] [--counted N] [--callers N] [--secs S] [--kills N] [--age S] [--local]";
+
+fn main() {
+    wharf::guard::run_if_asked();
+    let options = Options::parse(std::env::args().skip(1));
+    let figures = match options.part.as_str() {
+        "crowd" => block_on(Flavour::Multi, crowd::measure(options)),
+        "kill" => block_on(Flavour::Multi, kill::measure(options)),
+        // On one thread, so that no wake-up of another is in what is compared.
+        "overhead" => block_on(Flavour::Current, overhead::measure(options)),
+        "memory" => block_on(Flavour::Multi, memory::measure(options)),
+        _ => panic!("{USAGE}"),
+    };
+    println!("{figures}");
+}
+
+/// A part's figures, as an object.
+type Figures = Value;
+
+/// What to measure, as said on the command line.
+struct Options {
+    part: String,
+    /// The program of the servers.
+    server: PathBuf,
+    good: usize,
+    dead: usize,
+    slow: usize,
+    crash: usize,
+    /// Good servers that are looked at.
+    counted: usize,
+    callers: usize,
+    time: Duration,
+    kills: usize,
+    /// How long a server has lived when it is killed.
+    age: Duration,
+    /// Over a server in this process instead of one over stdio.
+    local: bool,
+}
+
+impl Options {
+    fn parse(mut words: impl Iterator<Item = String>) -> Self {
+        let mut options = Self {
+            part: words.next().unwrap_or_default(),
+            server: PathBuf::new(),
+            good: 0,
+            dead: 0,
+            slow: 0,
+            crash: 0,
+            counted: 0,
+            callers: 0,
+            time: Duration::ZERO,
+            kills: 0,
+            age: Duration::ZERO,
+            local: false,
+        };
+        while let Some(flag) = words.next() {
+            if flag == "--local" {
+                options.local = true;
+                continue;
+            }
+            let value = words.next().expect(USAGE);
+            match flag.as_str() {
+                "--server" => options.server = value.into(),
+                "--good" => options.good = value.parse().unwrap(),
+                "--dead" => options.dead = value.parse().unwrap(),
+                "--slow" => options.slow = value.parse().unwrap(),
+                "--crash" => options.crash = value.parse().unwrap(),
+                "--counted" => options.counted = value.parse().unwrap(),
+                "--callers" => options.callers = value.parse().unwrap(),
+                "--secs" => options.time = Duration::from_secs_f64(value.parse().unwrap()),
+                "--kills" => options.kills = value.parse().unwrap(),
+                "--age" => options.age = Duration::from_secs_f64(value.parse().unwrap()),
+                _ => panic!("{USAGE}"),
+            }
+        }
+        options
+    }
+}
+
+/// The `percent`-th percentile in milliseconds, of nanoseconds in any order; 0 of none.
+fn milliseconds(times: &mut [u64], percent: usize) -> f64 {
+    times.sort_unstable();
+    let place = times.len().saturating_sub(1) * percent / 100;
+    times.get(place).map_or(0.0, |time| *time as f64 / 1e6)
+}

@@ -1,0 +1,25 @@
+//! What an idle host takes, and its guards.
+
+use serde_json::json;
+use wharf_peers::{Kind, answered, entry, host};
+
+use crate::process::{children, memory};
+use crate::{Figures, Options};
+
+/// Memory in KiB of a host that has `options.good` servers connected, has read their lists, and does nothing.
+pub async fn measure(options: Options) -> Figures {
+    let servers = (0..options.good).map(|number| entry(&options.server, Kind::Good, number, None)).collect();
+    let host = host(servers).start().await.unwrap();
+    answered(&host, options.good).await;
+    tokio::time::sleep(options.time).await;
+    let (own, guards) = (std::process::id(), children());
+    assert_eq!(guards.len(), options.good, "one guard for each server");
+    let of_guards = |what: &str| guards.iter().map(|guard| memory(*guard, what)).sum::<u64>();
+    let figures = json!({
+        "servers": options.good, "host_rss": memory(own, "Rss"), "host_pss": memory(own, "Pss"),
+        "host_anonymous": memory(own, "Anonymous"), "guards_pss": of_guards("Pss"),
+        "guards_anonymous": of_guards("Pss_Anon"), "guards_rss": of_guards("Rss"),
+    });
+    host.close().await;
+    figures
+}

@@ -1,0 +1,68 @@
+//! What a call through the host costs beyond the same call on its connection.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use serde_json::json;
+use wharf::{CallOptions, Connection, Host, Raw};
+use wharf_peers::{InlineEcho, Kind, allow, answered, entry, good_tool, host, named, nanoseconds, small};
+
+use crate::{Figures, Options, milliseconds};
+
+/// Calls of one way before the other has its turn.
+const TURN: usize = 200;
+
+/// Medians of both ways, which take turns on the same connection.
+pub async fn measure(options: Options) -> Figures {
+    let host = open(&options).await;
+    answered(&host, 1).await;
+    let connection = host.connection(named(Kind::Good, 0).as_str()).unwrap();
+    let arguments = small();
+    let (mut through, mut direct, mut differences) = (Vec::new(), Vec::new(), Vec::new());
+    turns(&host, &connection, &arguments).await;
+    let end = Instant::now() + options.time;
+    while Instant::now() < end {
+        let (mut by_host, mut by_connection) = turns(&host, &connection, &arguments).await;
+        let difference = milliseconds(&mut by_host, 50) - milliseconds(&mut by_connection, 50);
+        differences.push((difference * 1e6) as i64);
+        through.extend(by_host);
+        direct.extend(by_connection);
+    }
+    differences.sort_unstable();
+    let figures = json!({
+        "over": if options.local { "in the process" } else { "stdio" },
+        "calls": through.len(),
+        "host_p50_us": milliseconds(&mut through, 50) * 1e3, "connection_p50_us": milliseconds(&mut direct, 50) * 1e3,
+        "difference_p50_us": differences[differences.len() / 2] as f64 / 1e3,
+        "host_p99_us": milliseconds(&mut through, 99) * 1e3, "connection_p99_us": milliseconds(&mut direct, 99) * 1e3,
+    });
+    host.close().await;
+    figures
+}
+
+async fn open(options: &Options) -> Host {
+    if options.local {
+        let name = named(Kind::Good, 0);
+        let rules = [allow(&name, "echo")];
+        return Host::builder().rules(rules).local(name, || InlineEcho).start().await.unwrap();
+    }
+    host(vec![entry(&options.server, Kind::Good, 0, None)]).start().await.unwrap()
+}
+
+/// Times of a turn each, in nanoseconds: through the host, and on the connection.
+async fn turns(host: &Host, connection: &Connection, arguments: &Raw) -> (Vec<u64>, Vec<u64>) {
+    let tool = good_tool(0, "echo");
+    let (mut through, mut direct) = (Vec::with_capacity(TURN), Vec::with_capacity(TURN));
+    for _ in 0..TURN {
+        let begun = Instant::now();
+        black_box(host.call(&tool, arguments, CallOptions::default()).await.unwrap());
+        through.push(nanoseconds(begun.elapsed()));
+    }
+    for _ in 0..TURN {
+        let begun = Instant::now();
+        let options = wharf_client::CallOptions::default();
+        black_box(connection.call_tool_raw("echo", arguments, options).await.unwrap());
+        direct.push(nanoseconds(begun.elapsed()));
+    }
+    (through, direct)
+}

@@ -1,0 +1,105 @@
+//! What a call through the host allocates beyond the same call on its connection, by the size of its payload.
+//!
+//! A program of its own, so that counting is in nobody's times.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints and gives up on the first surprise")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::json;
+use wharf::{CallOptions, Connection, Host, Raw};
+use wharf_peers::{Flavour, InlineEcho, Kind, allow, answered, block_on, good_tool, named};
+
+const PAYLOADS: [usize; 3] = [64, 64 << 10, 1 << 20];
+/// Calls of each way, after as many that do not count.
+const CALLS: u64 = 200;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// The system's allocator, counted.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn count(bytes: usize) {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+#[expect(unsafe_code, reason = "only an allocator can count allocations")]
+// SAFETY: every method hands its arguments on to the system's allocator as they are.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller keeps the promises that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: `place` came from the same allocator, with the same layout.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size);
+        // SAFETY: `place` came from the same allocator, with the same layout.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+fn main() {
+    block_on(Flavour::Current, measure());
+}
+
+async fn measure() {
+    let name = named(Kind::Good, 0);
+    let host = Host::builder().rules([allow(&name, "echo")]).local(name.clone(), || InlineEcho).start().await.unwrap();
+    answered(&host, 1).await;
+    let connection = host.connection(name.as_str()).unwrap();
+    let mut rows = Vec::new();
+    for payload in PAYLOADS {
+        let arguments = Raw::of(&json!({ "text": "x".repeat(payload) })).unwrap();
+        through(&host, &arguments).await;
+        direct(&connection, &arguments).await;
+        let (by_host, by_connection) = (through(&host, &arguments).await, direct(&connection, &arguments).await);
+        rows.push(json!({
+            "payload": payload, "host": by_host, "connection": by_connection,
+            "more_allocations": by_host.0 - by_connection.0, "more_bytes": by_host.1 - by_connection.1,
+        }));
+    }
+    host.close().await;
+    println!("{}", json!(rows));
+}
+
+/// Allocations and bytes of one call through the host.
+async fn through(host: &Host, arguments: &Raw) -> (f64, f64) {
+    let tool = good_tool(0, "echo");
+    let before = counted();
+    for _ in 0..CALLS {
+        black_box(host.call(&tool, arguments, CallOptions::default()).await.unwrap());
+    }
+    since(before)
+}
+
+/// Allocations and bytes of one call on the connection.
+async fn direct(connection: &Connection, arguments: &Raw) -> (f64, f64) {
+    let before = counted();
+    for _ in 0..CALLS {
+        let options = wharf_client::CallOptions::default();
+        black_box(connection.call_tool_raw("echo", arguments, options).await.unwrap());
+    }
+    since(before)
+}
+
+fn counted() -> (u64, u64) {
+    (ALLOCATIONS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed))
+}
+
+fn since((allocations, bytes): (u64, u64)) -> (f64, f64) {
+    let now = counted();
+    ((now.0 - allocations) as f64 / CALLS as f64, (now.1 - bytes) as f64 / CALLS as f64)
+}

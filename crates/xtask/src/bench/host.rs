@@ -1,0 +1,146 @@
+//! `cargo xtask bench host`: many servers as one, some of them in trouble, each figure beside the limit it is held to.
+//!
+//! Where something is compared, both are measured in the same run, in turn.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::host_table::{self, Row};
+use super::part;
+use super::tables::median;
+use crate::run::{Outcome, capture, cargo, on_path, run, say, target};
+
+/// How much to measure.
+pub struct Plan {
+    /// Starts of the whole crowd, each way.
+    pub starts: usize,
+    /// Rounds of calls, each way.
+    pub rounds: usize,
+    /// Seconds of calls in a round, and of watching an idle host.
+    pub seconds: u64,
+    /// Kills, of old servers and of young ones.
+    pub kills: usize,
+    pub command: String,
+}
+
+/// Good servers that count, and how many others are beside them.
+const COUNTED: &str = "35";
+const TROUBLED: [&str; 8] = ["--good", COUNTED, "--dead", "5", "--slow", "5", "--crash", "5"];
+const UNTROUBLED: [&str; 2] = ["--good", "50"];
+/// Calls under way when a server is killed.
+const UNDER_WAY: &str = "1000";
+/// Servers that take turns at being killed, so that each lives for ten seconds in between.
+const VICTIMS: &str = "10";
+
+pub fn host(words: &[&str]) -> Outcome {
+    let plan = Plan::parse(words)?;
+    if !on_path("taskset") {
+        return Err("taskset is missing: it keeps a caller and its server on one core".into());
+    }
+    let build = ["bench-host", "bench-host-allocations", "bench-host-server"].map(|name| ["--bin", name]).concat();
+    run(cargo().args(["build", "--release", "--package", "wharf-peers"]).args(build))?;
+    let bench = Bench { binaries: target().join("release") };
+    let mut rows = bench.crowd(&plan)?;
+    rows.extend(bench.kills(&plan)?);
+    rows.extend(bench.overhead()?);
+    rows.push(host_table::memory(&bench.figures("memory", &["--good", "20", "--secs", "2"])?)?);
+    part::put(&host_table::page(&plan, &rows))
+}
+
+impl Plan {
+    fn parse(words: &[&str]) -> Outcome<Self> {
+        let command = [&["cargo", "xtask", "bench", "host"], words].concat().join(" ");
+        match words {
+            [] => Ok(Self { starts: 9, rounds: 3, seconds: 60, kills: 50, command }),
+            ["--quick"] => Ok(Self { starts: 3, rounds: 1, seconds: 15, kills: 10, command }),
+            _ => Err(format!("bench host: unknown {}", words.join(" ")).into()),
+        }
+    }
+}
+
+struct Bench {
+    binaries: PathBuf,
+}
+
+impl Bench {
+    fn crowd(&self, plan: &Plan) -> Outcome<Vec<Row>> {
+        let seconds = plan.seconds.to_string();
+        let calling = ["--callers", "4", "--secs", &seconds];
+        let idle = ["--counted", COUNTED, "--secs", &seconds];
+        let mut ready = Vec::new();
+        for _ in 0..plan.starts {
+            let [other, troubled] = self.both(&[])?;
+            ready.push((figure(&troubled, "ready_ms")?, figure(&other, "ready_ms")?));
+        }
+        let called = (0..plan.rounds).map(|_| self.both(&calling)).collect::<Outcome<Vec<_>>>()?;
+        let crashing = self.figures("crowd", &[&["--good", COUNTED, "--crash", "5"][..], &idle].concat())?;
+        let quiet = self.figures("crowd", &[&["--good", COUNTED][..], &idle].concat())?;
+        Ok(vec![
+            host_table::ready(&ready),
+            host_table::calls(plan, &called)?,
+            host_table::spawns(plan, &called)?,
+            host_table::processor(&crashing, &quiet)?,
+        ])
+    }
+
+    /// The same thing among good servers only, and among servers in trouble.
+    fn both(&self, more: &[&str]) -> Outcome<[Value; 2]> {
+        let counted = ["--counted", COUNTED];
+        let one = |others: &[&str]| self.figures("crowd", &[others, &counted, more].concat());
+        Ok([one(&UNTROUBLED)?, one(&TROUBLED)?])
+    }
+
+    fn kills(&self, plan: &Plan) -> Outcome<Vec<Row>> {
+        let kills = plan.kills.to_string();
+        let kill =
+            |more: [&str; 4]| self.figures("kill", &[&["--kills", &kills, "--callers", UNDER_WAY][..], &more].concat());
+        let old = kill(["--good", VICTIMS, "--age", "10.2"])?;
+        let young = kill(["--good", "1", "--age", "0"])?;
+        Ok(vec![
+            host_table::ends(&[&old, &young])?,
+            host_table::recovery("that has lived for 10 s", &old)?,
+            host_table::recovery("that has only just begun", &young)?,
+        ])
+    }
+
+    fn overhead(&self) -> Outcome<Vec<Row>> {
+        // On one core: a server that is woken on another costs more than what is compared.
+        let pinned =
+            |more: &[&str]| self.read("overhead", more, Command::new("taskset").args(["-c", "0"]).arg(self.program()));
+        let inside = pinned(&["--secs", "5", "--local"])?;
+        let stdio = pinned(&["--secs", "5"])?;
+        let line = capture(&mut Command::new(self.binaries.join("bench-host-allocations")))?.stdout;
+        let allocations: Value = serde_json::from_str(&line)?;
+        say!("{allocations}");
+        Ok(vec![host_table::overhead(&inside)?, host_table::overhead(&stdio)?, host_table::allocations(&allocations)?])
+    }
+
+    /// Has the benchmark measure a part; gives its line.
+    fn figures(&self, what: &str, more: &[&str]) -> Outcome<Value> {
+        self.read(what, more, &mut Command::new(self.program()))
+    }
+
+    /// The same by a command that runs the benchmark.
+    fn read(&self, what: &str, more: &[&str], command: &mut Command) -> Outcome<Value> {
+        command.arg(what).arg("--server").arg(self.binaries.join("bench-host-server")).args(more);
+        let figures: Value = serde_json::from_str(&capture(command)?.stdout)?;
+        say!("{what} {}: {figures}", more.join(" "));
+        Ok(figures)
+    }
+
+    fn program(&self) -> PathBuf {
+        self.binaries.join("bench-host")
+    }
+}
+
+/// A number among a part's figures.
+pub fn figure(figures: &Value, name: &str) -> Outcome<f64> {
+    figures[name].as_f64().ok_or_else(|| format!("no {name} in {figures}").into())
+}
+
+/// The median of what each pair is to its second.
+pub fn relation(pairs: &[(f64, f64)]) -> f64 {
+    median(pairs.iter().map(|(one, other)| one / other).collect())
+}

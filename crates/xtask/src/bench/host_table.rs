@@ -1,0 +1,202 @@
+//! The report of `bench host`: a row for each thing that is held to a limit.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::host::{Plan, figure, relation};
+use super::tables::{grouped, median};
+use crate::run::{Outcome, Surroundings};
+
+/// One thing that was measured.
+pub struct Row {
+    what: String,
+    measured: String,
+    limit: String,
+    reached: bool,
+}
+
+pub fn page(plan: &Plan, rows: &[Row]) -> String {
+    let here = Surroundings::look();
+    let mut page = format!(
+        "# Benchmarks: many servers\n\n\
+         One host over 50 servers started at once: 35 good ones, and beside them either 15 more of the same or 15 in \
+         trouble: 5 dead on arrival (no such program, or one that exits at once), 5 that take 10 s to answer, and 5 that \
+         crash (50 ms after they were ready, or 50 ms after they were started). Ready is whoever has answered a call. \
+         Servers are killed with SIGKILL while {} calls wait for them. A call through the host is compared with the same \
+         call on its connection, in turn and on one core, with 64 B of arguments and a rule that allows it: by \
+         name in the process, by a pattern over its server's tools over stdio.\n\n\
+         Measured on {}, Linux {}, {} cores, {}, with `{}`.\n\n\
+         | what | measured | limit | held |\n| --- | ---: | ---: | --- |\n",
+        grouped(1000),
+        here.date,
+        here.kernel,
+        here.cores,
+        here.processor,
+        plan.command,
+    );
+    for Row { what, measured, limit, reached } in rows {
+        let held = if *reached { "yes" } else { "**no**" };
+        let _ = writeln!(page, "| {what} | {measured} | {limit} | {held} |");
+    }
+    page
+}
+
+/// `pairs` are milliseconds among servers in trouble and among good ones.
+pub fn ready(pairs: &[(f64, f64)]) -> Row {
+    let relation = relation(pairs);
+    let (troubled, other): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    Row {
+        what: format!("35 good servers ready, beside 15 in trouble : beside 15 good ones, median of {}", pairs.len()),
+        measured: format!("{:.0} ms : {:.0} ms ({relation:.2}×)", median(troubled), median(other)),
+        limit: "1.20×".into(),
+        reached: relation <= 1.2,
+    }
+}
+
+/// Each round's figures among good servers, and among servers in trouble.
+pub fn calls(plan: &Plan, rounds: &[[Value; 2]]) -> Outcome<Row> {
+    let mut pairs = Vec::new();
+    for [other, troubled] in rounds {
+        pairs.push((figure(troubled, "p99_us")?, figure(other, "p99_us")?));
+    }
+    let relation = relation(&pairs);
+    let (one, two): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    Ok(Row {
+        what: format!("p99 of calls to the 35, 4 callers, first {} s, median of {}", plan.seconds, rounds.len()),
+        measured: format!("{:.0} µs : {:.0} µs ({relation:.2}×)", median(one), median(two)),
+        limit: "2.00×".into(),
+        reached: relation <= 2.0,
+    })
+}
+
+pub fn spawns(plan: &Plan, rounds: &[[Value; 2]]) -> Outcome<Row> {
+    let counts = rounds.iter().filter_map(|[_, troubled]| troubled["spawns"].as_array()).flatten();
+    let most = counts.filter_map(Value::as_u64).max().ok_or("no spawns")?;
+    Ok(Row {
+        what: format!("starts of the busiest server that crashes, in {} s", plan.seconds),
+        measured: most.to_string(),
+        limit: "12".into(),
+        reached: most <= 12,
+    })
+}
+
+pub fn processor(crashing: &Value, quiet: &Value) -> Outcome<Row> {
+    let (one, other) = (figure(crashing, "cpu_percent")?, figure(quiet, "cpu_percent")?);
+    Ok(Row {
+        what: "the idle host's processor time, with 5 that crash : without".into(),
+        measured: format!("{one:.3} % : {other:.3} % (+{:.3} %)", one - other),
+        limit: "+1 %".into(),
+        reached: one - other < 1.0,
+    })
+}
+
+/// How the calls ended that were under way, over all kills.
+pub fn ends(runs: &[&Value]) -> Outcome<Row> {
+    let (mut calls, mut ended, mut repeated, mut latest) = (0.0, 0.0, 0.0, 0f64);
+    for run in runs {
+        calls += figure(run, "kills")? * figure(run, "callers")?;
+        ended += figure(&run["ends"], "outcome_unknown")?;
+        repeated += figure(run, "repeated")?;
+        latest = latest.max(figure(run, "last_end_max_ms")?);
+    }
+    Ok(Row {
+        what:
+            "calls under way at a kill that end once, unanswered, none of them made twice; the last of them ends after"
+                .into(),
+        measured: format!("{} of {}; {latest:.0} ms at most", grouped(ended as u64), grouped(calls as u64)),
+        limit: "all; at once".into(),
+        reached: ended == calls && repeated == 0.0 && latest <= 100.0,
+    })
+}
+
+pub fn recovery(which: &str, run: &Value) -> Outcome<Row> {
+    let (p50, p99) = (figure(run, "recovery_p50_ms")?, figure(run, "recovery_p99_ms")?);
+    Ok(Row {
+        what: format!("from the kill of a server {which} to the next call's answer, {} kills", run["kills"]),
+        measured: format!("p50 {p50:.0} ms, p99 {p99:.0} ms"),
+        limit: "p99 1500 ms".into(),
+        reached: p99 <= 1500.0,
+    })
+}
+
+pub fn overhead(figures: &Value) -> Outcome<Row> {
+    let more = figure(figures, "difference_p50_us")?;
+    let (host, connection) = (figure(figures, "host_p50_us")?, figure(figures, "connection_p50_us")?);
+    Ok(Row {
+        what: format!(
+            "p50 of a call, through the host : on its connection, {}",
+            figures["over"].as_str().unwrap_or("?")
+        ),
+        measured: format!("{host:.2} µs : {connection:.2} µs (+{more:.2} µs)"),
+        limit: "+1 µs".into(),
+        reached: more <= 1.0,
+    })
+}
+
+/// `rows` go from the smallest payload to the largest.
+pub fn allocations(rows: &Value) -> Outcome<Row> {
+    let rows = rows.as_array().ok_or("no rows")?;
+    let (small, large) = (rows.first().ok_or("no rows")?, rows.last().ok_or("no rows")?);
+    let (least, most) = (figure(small, "more_bytes")?, figure(large, "more_bytes")?);
+    Ok(Row {
+        what: "bytes allocated by a call of 64 B, and of 1 MiB, beyond what its connection allocates".into(),
+        measured: format!("{least:.0} B, {most:.0} B in {:.0} allocations", figure(large, "more_allocations")?),
+        limit: "not by the payload".into(),
+        reached: most - least < 1024.0,
+    })
+}
+
+pub fn memory(figures: &Value) -> Outcome<Row> {
+    let (host, guards) = (figure(figures, "host_rss")? / 1024.0, figure(figures, "guards_pss")? / 1024.0);
+    Ok(Row {
+        what: "memory of an idle host with 20 stdio servers, and its guards' proportional share".into(),
+        measured: format!("{host:.1} MiB + {guards:.1} MiB"),
+        limit: "25 MB".into(),
+        reached: (host + guards) * 1.048_576 <= 25.0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_limit_is_held_up_to_itself_and_no_further() {
+        let plan = Plan { starts: 1, rounds: 1, seconds: 60, kills: 1, command: String::new() };
+        let p99 = |us: f64| json!({ "p99_us": us });
+        let cpu = |percent: f64| json!({ "cpu_percent": percent });
+        let killed = |ended: u64, twice: u64, ms: f64| {
+            json!({ "kills": 2, "callers": 10, "ends": { "outcome_unknown": ended }, "repeated": twice,
+                "last_end_max_ms": ms, "recovery_p50_ms": 1.0, "recovery_p99_ms": ms })
+        };
+        let more = |us: f64| json!({ "difference_p50_us": us, "host_p50_us": 3.0, "connection_p50_us": 2.0 });
+        let bytes = |large: f64| json!([{ "more_bytes": 100.0 }, { "more_bytes": large, "more_allocations": 2 }]);
+        let kib = |host: u64| json!({ "host_rss": host, "guards_pss": 10_000 });
+        for (row, reached) in [
+            (ready(&[(120.0, 100.0)]), true),
+            (ready(&[(121.0, 100.0)]), false),
+            (calls(&plan, &[[p99(50.0), p99(100.0)]]).unwrap(), true),
+            (calls(&plan, &[[p99(50.0), p99(101.0)]]).unwrap(), false),
+            (spawns(&plan, &[[json!({}), json!({ "spawns": [3, 12] })]]).unwrap(), true),
+            (spawns(&plan, &[[json!({}), json!({ "spawns": [13, 3] })]]).unwrap(), false),
+            (processor(&cpu(1.1), &cpu(0.2)).unwrap(), true),
+            (processor(&cpu(1.3), &cpu(0.2)).unwrap(), false),
+            (ends(&[&killed(20, 0, 9.0)]).unwrap(), true),
+            (ends(&[&killed(19, 0, 9.0)]).unwrap(), false),
+            (ends(&[&killed(20, 1, 9.0)]).unwrap(), false),
+            (ends(&[&killed(20, 0, 101.0)]).unwrap(), false),
+            (recovery("", &killed(20, 0, 1500.0)).unwrap(), true),
+            (recovery("", &killed(20, 0, 1501.0)).unwrap(), false),
+            (overhead(&more(1.0)).unwrap(), true),
+            (overhead(&more(1.1)).unwrap(), false),
+            (allocations(&bytes(300.0)).unwrap(), true),
+            (allocations(&bytes(1_000_000.0)).unwrap(), false),
+            (memory(&kib(14_000)).unwrap(), true),
+            (memory(&kib(15_000)).unwrap(), false),
+        ] {
+            assert_eq!(row.reached, reached, "{}: {}", row.what, row.measured);
+        }
+    }
+}
