@@ -197,11 +197,12 @@ impl Attendant {
         }
         // Tools are what calls wait for; nothing else keeps them from it.
         self.looked = Instant::now();
-        self.put_on_shelf();
         if stale.resources || stale.prompts {
+            self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection);
+            self.reached(&self.server.listed);
             self.look_further(&connection, stale).await;
-            self.put_on_shelf();
         }
+        self.put_on_shelf();
         self.failures_told();
     }
 
@@ -241,9 +242,21 @@ impl Attendant {
         }
     }
 
+    /// Puts everything on the shelf, and keeps it for the next time.
     fn put_on_shelf(&self) {
         self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection);
-        self.server.listed.send_replace(self.epoch);
+        self.context.keep_listed(&self.server, &self.lists, &self.connection);
+        self.reached(&self.server.listed);
+        self.reached(&self.server.listed_all);
+    }
+
+    /// Says that this connection has got so far. An attendant that is late does not take it back.
+    fn reached(&self, mark: &watch::Sender<u64>) {
+        mark.send_if_modified(|reached| {
+            let newer = *reached < self.epoch;
+            *reached = self.epoch.max(*reached);
+            newer
+        });
     }
 
     /// The server ended its watch. Where it has gone altogether, the next connection watches again.

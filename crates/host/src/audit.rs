@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
+use wharf_client::CallError;
 use wharf_json::{Bounds, Raw, members};
 use wharf_spec::{ToolId, Untrusted};
 use wharf_store::{Journal, JournalOptions, OpenError};
@@ -44,6 +45,16 @@ pub(crate) enum AuditError {
     Thread(#[from] std::io::Error),
 }
 
+/// How a call ended.
+pub(crate) enum Ended<'a> {
+    Answered,
+    /// With an answer that is marked as an error.
+    ToolFailed,
+    Failed(&'a HostError),
+    /// Its caller did not wait for it.
+    Withdrawn,
+}
+
 /// One line of the log.
 #[derive(Debug, Serialize)]
 struct Entry {
@@ -52,7 +63,8 @@ struct Entry {
     #[serde(flatten)]
     what: What,
     caller: String,
-    server: String,
+    /// Nobody's, for tools of the host's own.
+    server: Option<String>,
     tool: String,
     arguments: Shape,
 }
@@ -86,32 +98,39 @@ impl Audit {
     }
 
     /// Writes down what was decided.
-    pub fn decided(&self, tool: &ToolId, arguments: &Raw, caller: &Caller, verdict: &'static str, reason: String) {
-        self.note(tool, arguments, caller, What::Decision { verdict, reason });
+    pub fn decided(
+        &self,
+        tool: (Option<&str>, &str),
+        arguments: &Raw,
+        caller: &Caller,
+        (verdict, reason): (&'static str, &str),
+    ) {
+        self.note(tool, arguments, caller, What::Decision { verdict, reason: reason.to_owned() });
     }
 
     /// Writes down how a call ended.
-    pub fn called(
-        &self,
-        tool: &ToolId,
-        arguments: &Raw,
-        caller: &Caller,
-        (error, took, success): (Option<&HostError>, Duration, bool),
-    ) {
+    pub fn called(&self, tool: &ToolId, arguments: &Raw, caller: &Caller, (ended, took): (&Ended<'_>, Duration)) {
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let error = error.map(|error| Untrusted::new(error.to_string()).shortened(500).to_string());
+        let success = matches!(ended, Ended::Answered);
+        let error = match ended {
+            Ended::Answered => None,
+            Ended::ToolFailed => Some("the tool said that it failed".to_owned()),
+            Ended::Failed(error) => Some(told(error)),
+            Ended::Withdrawn => Some("withdrawn by the caller; perhaps it was carried out".to_owned()),
+        };
+        let tool = (Some(tool.server.as_str()), &*tool.tool);
         self.note(tool, arguments, caller, What::Call { success, duration_ms, error });
     }
 
-    fn note(&self, tool: &ToolId, arguments: &Raw, caller: &Caller, what: What) {
+    fn note(&self, (server, tool): (Option<&str>, &str), arguments: &Raw, caller: &Caller, what: What) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let entry = Entry {
             schema: 1,
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             what,
             caller: caller.name.to_string(),
-            server: tool.server.to_string(),
-            tool: Untrusted::new(&*tool.tool).shortened(200).to_string(),
+            server: server.map(str::to_owned),
+            tool: Untrusted::new(tool).shortened(200).to_string(),
             arguments: shape(arguments),
         };
         if self.entries.try_send(Task::Write(Box::new(entry))).is_err() {
@@ -126,6 +145,14 @@ impl Audit {
             // Fails only when the writer is gone, and then nothing more is written.
             let _ = flushed.await;
         }
+    }
+}
+
+/// An error as it is written. A server that refuses often repeats what it was given, so of that only the code.
+fn told(error: &HostError) -> String {
+    match error {
+        HostError::Call { error: CallError::Refused(refused), .. } => format!("refused with code {}", refused.code),
+        other => Untrusted::new(other.to_string()).shortened(500).to_string(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A host to be made.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
@@ -194,7 +194,7 @@ impl HostBuilder {
             if all.iter().any(|(other, _)| *other == name) {
                 return Err(StartError::Twice(name));
             }
-            all.push((name, Told { reach: Reach::Local(make), settings }));
+            all.push((name, Told { reach: Reach::Local(make), settings, by_hand: None }));
         }
         Ok((Host::over(self.context().await?), all))
     }
@@ -215,6 +215,7 @@ impl HostBuilder {
             when_asked: self.when_asked,
             asker: asker.clone(),
             sink: self.rule_sink,
+            audits: audit.is_some(),
             pins: approved.pins,
         };
         let rules = RuleGate::new(parts);
@@ -248,7 +249,7 @@ impl HostBuilder {
                 services: OnceLock::new(),
                 verdicts: Arc::new(Verdicts::default()),
                 dice: AtomicU64::new(u64::from_ne_bytes(seed) | 1),
-                closing: AtomicBool::new(false),
+                closing: tokio::sync::watch::Sender::new(false),
                 generations: AtomicU64::new(0),
                 changing: Semaphore::new(1),
             }

@@ -10,6 +10,7 @@ use wharf_spec::{ServerName, ToolId, Untrusted};
 use wharf_tools::{Attempt, Caller, Check, Outcome, Refusal, RefusalReason, nearest};
 use wharf_wire::{Bounds, DecodeError, ToolResult, View as _};
 
+use crate::audit::Ended;
 use crate::catalog::{Catalog, CatalogTool};
 use crate::context::Context;
 use crate::error::HostError;
@@ -116,8 +117,9 @@ impl Context {
     ///
     /// Dropped while it waits, the question is taken back or the call withdrawn.
     pub async fn call(&self, id: &ToolId, arguments: &Raw, options: CallOptions) -> Result<Reply, HostError> {
+        let seen = self.shelf.peek().version();
         let tool = self.permitted(id, arguments, &options).await?;
-        match self.call_passed(&tool, arguments, &options).await {
+        match self.call_seen(&tool, arguments, &options, seen).await {
             // Its server was started anew and describes it differently. What it is now may be permitted as well.
             Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => {
                 let tool = self.permitted(id, arguments, &options).await?;
@@ -159,7 +161,7 @@ impl Context {
     async fn await_tool(&self, id: &ToolId, timeout: Option<Duration>) -> Result<Arc<CatalogTool>, HostError> {
         let mut server = self.server(id.server.as_str())?;
         loop {
-            let listed = self.await_lists(&server, timeout).await;
+            let listed = self.await_tools(&server, timeout).await;
             let found =
                 listed.and_then(|catalog| catalog.tool(id).map(Arc::clone).ok_or_else(|| unknown_tool(&catalog, id)));
             match self.successor(&server, &found) {
@@ -169,21 +171,28 @@ impl Context {
         }
     }
 
-    /// The catalog as it is once a server's lists are on the shelf: it may not have been asked yet.
-    pub async fn await_lists(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
+    /// The catalog as it is once a server's tools are on the shelf: it may not have been asked yet.
+    async fn await_tools(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
         let patience = self.patience(server, timeout);
         let learned = server.travel(patience, |passage| async move { server.learned(&passage, patience).await });
         learned.await?;
         Ok(self.shelf.catalog())
     }
 
-    /// How long a call of this server waits for it.
-    pub fn patience(&self, server: &Server, timeout: Option<Duration>) -> Patience {
-        let whole = timeout.or_else(|| server.kept.load().settings.timeout).unwrap_or(self.options.limits.call);
-        Patience::of(whole)
+    /// The catalog as it is once everything a server offers is on the shelf.
+    pub async fn await_lists(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
+        let patience = self.patience(server, timeout);
+        let learned = server.travel(patience, |passage| async move { server.learned_all(&passage, patience).await });
+        learned.await?;
+        Ok(self.shelf.catalog())
     }
 
-    async fn pass(&self, tool: &Arc<CatalogTool>, arguments: &Raw, caller: &Caller) -> Result<(), HostError> {
+    /// How long a call of this server waits for it.
+    pub fn patience(&self, server: &Server, timeout: Option<Duration>) -> Patience {
+        Patience::of(timeout.or_else(|| server.kept.load().settings.timeout).unwrap_or(self.options.limits.call))
+    }
+
+    async fn pass(&self, tool: &CatalogTool, arguments: &Raw, caller: &Caller) -> Result<(), HostError> {
         let refusal = match self.gate.check(Attempt { caller, tool: &tool.description, arguments }) {
             Check::Pass => return Ok(()),
             Check::Refuse(refusal) => refusal,
@@ -202,22 +211,44 @@ impl Context {
         arguments: &Raw,
         options: &CallOptions,
     ) -> Result<Reply, HostError> {
+        self.call_seen(tool, arguments, options, 0).await
+    }
+
+    /// The same for a tool that was found in this version of the catalog: as long as that is current, so is the tool.
+    async fn call_seen(
+        &self,
+        tool: &CatalogTool,
+        arguments: &Raw,
+        options: &CallOptions,
+        seen: u64,
+    ) -> Result<Reply, HostError> {
         let mut server = self.server(tool.id.server.as_str())?;
         let question = Question::of(&server, tool, arguments, options);
+        let began = Instant::now();
+        let mut record = Record { context: self, tool, arguments, caller: &options.caller, began: Some(began) };
         if let Some(result) = question.as_ref().and_then(|question| server.results.find(question)) {
+            record.end(&Ended::Answered);
             return Ok(self.reply(tool, Answer { result, kind: ResultKind::Complete }));
         }
-        let began = Instant::now();
-        let mut outcome = self.go(&server, tool, arguments, options).await;
-        // Its server may have been replaced while it waited; the call has not left then.
+        let going = Going { tool, arguments, options, seen, began };
+        let mut outcome = self.go(&server, going).await;
+        // Its server may have been replaced while it waited; the call has not left then. The one that took its place is
+        // another one, and may be trusted less.
         while let Some(other) = self.successor(&server, &outcome) {
+            self.await_tools(&other, options.timeout).await?;
+            self.still_the_same(tool)?;
+            self.pass(tool, arguments, &options.caller).await?;
             server = other;
-            outcome = self.go(&server, tool, arguments, options).await;
+            outcome = self.go(&server, Going { seen: 0, ..going }).await;
         }
-        let took = began.elapsed();
-        let success = outcome.as_ref().is_ok_and(|answer| !results::says_error(&answer.result));
+        let ended = match &outcome {
+            Ok(answer) if results::says_error(&answer.result) => Ended::ToolFailed,
+            Ok(_) => Ended::Answered,
+            Err(error) => Ended::Failed(error),
+        };
+        let took = record.end(&ended);
+        let success = matches!(ended, Ended::Answered);
         server.stats.record(&tool.id.tool, took, success);
-        self.note_call(tool, arguments, &options.caller, (outcome.as_ref().err(), took, success));
         let answer = outcome?;
         if let (true, Some(question)) = (success, question) {
             question.keep(&server, &answer);
@@ -225,25 +256,24 @@ impl Context {
         Ok(self.reply(tool, answer))
     }
 
-    async fn go(
-        &self,
-        server: &Server,
-        tool: &CatalogTool,
-        arguments: &Raw,
-        options: &CallOptions,
-    ) -> Result<Answer, HostError> {
-        let timeout = options.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
-        let patience = self.patience(server, timeout);
-        let client_options = options.to_client(timeout);
+    async fn go(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
+        let Going { tool, arguments, options, seen, began } = going;
+        let kept = server.kept.load_full();
+        let timeout = options.timeout.or_else(|| kept.timeout(&tool.id.tool));
+        let patience = Patience::since(began, timeout.unwrap_or(self.options.limits.call));
         let called = server.carry(patience, |passage| {
-            let options = client_options.clone();
+            let client_options = options.to_client(timeout);
             async move {
-                // A server that was started anew may have changed its mind about its tools.
-                if *server.listed.borrow() < passage.epoch {
-                    server.learned(&passage, patience).await?;
+                // While it waited for the server or for its turn, the server may have changed its mind about its tools,
+                // and somebody theirs about which of them are used.
+                server.learned(&passage, patience).await?;
+                if self.shelf.peek().version() != seen {
                     self.still_the_same(tool)?;
                 }
-                let called = passage.connection.call_tool_raw(&tool.id.tool, arguments, options).await;
+                if !server.kept.load().filter.admits(&tool.id.tool) {
+                    return Err(unknown_tool(&self.shelf.catalog(), &tool.id));
+                }
+                let called = passage.connection.call_tool_raw(&tool.id.tool, arguments, client_options).await;
                 called.map_err(|error| server.failed(error))
             }
         });
@@ -317,25 +347,51 @@ impl Context {
         }
     }
 
-    /// Tells and writes down that a call has ended, where somebody wants to know.
-    fn note_call(
-        &self,
-        tool: &CatalogTool,
-        arguments: &Raw,
-        caller: &Caller,
-        ended: (Option<&HostError>, Duration, bool),
-    ) {
-        if self.crier.is_heard() {
-            let (_, duration, success) = ended;
-            self.crier.tell(Event::Called { tool: tool.id.clone(), duration, success });
-        }
-        if let Some(audit) = &self.audit {
-            audit.called(&tool.id, arguments, caller, ended);
-        }
-    }
-
     fn reply(&self, tool: &CatalogTool, answer: Answer) -> Reply {
         Reply { tool: tool.id.clone(), answer, bounds: self.options.limits.bounds }
+    }
+}
+
+/// A call on its way to a server.
+#[derive(Clone, Copy)]
+struct Going<'a> {
+    tool: &'a CatalogTool,
+    arguments: &'a Raw,
+    options: &'a CallOptions,
+    /// The version of the catalog the tool was found in.
+    seen: u64,
+    began: Instant,
+}
+
+/// A call that is under way. Told and written down when it ends, also where its caller does not wait for that.
+struct Record<'a> {
+    context: &'a Context,
+    tool: &'a CatalogTool,
+    arguments: &'a Raw,
+    caller: &'a Caller,
+    /// Taken when it has ended.
+    began: Option<Instant>,
+}
+
+impl Record<'_> {
+    fn end(&mut self, ended: &Ended<'_>) -> Duration {
+        let Some(began) = self.began.take() else { return Duration::ZERO };
+        let took = began.elapsed();
+        let Self { context, tool, .. } = self;
+        if context.crier.is_heard() {
+            let success = matches!(ended, Ended::Answered);
+            context.crier.tell(Event::Called { tool: tool.id.clone(), duration: took, success });
+        }
+        if let Some(audit) = &context.audit {
+            audit.called(&tool.id, self.arguments, self.caller, (ended, took));
+        }
+        took
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        self.end(&Ended::Withdrawn);
     }
 }
 

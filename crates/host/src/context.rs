@@ -1,12 +1,12 @@
 //! What all parts of a host share: its servers, its shelf, its gate, and where things are told.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use wharf_client::{ConnectOptions, GuardProgram, Limits, Services, Tap, Verdicts};
 use wharf_spec::{Fingerprint, ServerName, Surroundings};
@@ -60,7 +60,8 @@ pub(crate) struct Context {
     pub services: OnceLock<Services>,
     pub verdicts: Arc<Verdicts>,
     pub dice: AtomicU64,
-    pub closing: AtomicBool,
+    /// Whether the host is being closed, for whoever waits.
+    pub closing: watch::Sender<bool>,
     /// Numbers servers, so that one can be told from another that took its place.
     pub generations: AtomicU64,
     /// The set of servers is changed by one at a time.
@@ -95,7 +96,7 @@ impl Context {
     }
 
     pub fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
+        *self.closing.borrow()
     }
 
     /// Runs something until it is done or the host is.
@@ -105,11 +106,12 @@ impl Context {
         background.spawn(task)
     }
 
-    /// Tells the rules which servers there are now.
-    pub fn tell_gate(&self) {
-        let mut names: Vec<ServerName> = self.servers.load().keys().cloned().collect();
+    /// Makes these the servers. The rules know of them before anybody can call them.
+    pub fn take_servers(&self, servers: HashMap<ServerName, Arc<Server>>) {
+        let mut names: Vec<ServerName> = servers.keys().cloned().collect();
         names.sort();
         self.rules.servers_changed(names);
+        self.servers.store(Arc::new(servers));
     }
 
     /// Where large results go.
@@ -163,6 +165,11 @@ impl Context {
         if !self.is_closing() {
             self.shelf.registry().notes().push(server, text);
         }
+    }
+
+    /// Whether another server has taken the place of this one.
+    pub fn is_replaced(&self, server: &Server) -> bool {
+        self.servers.load().get(&server.name).is_some_and(|now| now.generation > server.generation)
     }
 
     /// Whether a server is still one of the host's, and none has taken its place.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use arc_swap::ArcSwapOption;
 use tokio::sync::broadcast;
 use wharf_json::Raw;
 use wharf_spec::{ServerName, ToolId};
@@ -129,24 +130,33 @@ impl Events {
 }
 
 /// Where events come from.
-pub(crate) struct Crier(broadcast::Sender<Told>);
+pub(crate) struct Crier(ArcSwapOption<broadcast::Sender<Told>>);
 
 impl Crier {
     pub fn new() -> Self {
-        Self(broadcast::channel(KEPT).0)
+        Self(ArcSwapOption::from_pointee(broadcast::channel(KEPT).0))
     }
 
     pub fn listen(&self) -> Events {
-        Events(self.0.subscribe())
+        let listener = self.0.load().as_ref().map(|teller| teller.subscribe());
+        // After the end: a channel that is closed already.
+        Events(listener.unwrap_or_else(|| broadcast::channel(1).1))
     }
 
     /// Whether anybody hears it.
     pub fn is_heard(&self) -> bool {
-        self.0.receiver_count() > 0
+        self.0.load().as_ref().is_some_and(|teller| teller.receiver_count() > 0)
     }
 
     pub fn tell(&self, event: Event) {
-        // Nobody listens: nothing to tell.
-        let _ = self.0.send(Told { at: SystemTime::now(), event });
+        if let Some(teller) = &*self.0.load() {
+            // Nobody listens: nothing to tell.
+            let _ = teller.send(Told { at: SystemTime::now(), event });
+        }
+    }
+
+    /// Tells nothing any more; whoever listens hears that it is over.
+    pub fn end(&self) {
+        self.0.store(None);
     }
 }

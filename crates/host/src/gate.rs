@@ -36,6 +36,8 @@ pub(crate) struct RuleGate {
     when_asked: WhenAsked,
     asker: Option<Arc<dyn Asker>>,
     sink: Option<RuleSink>,
+    /// Whether decisions are written down.
+    audits: bool,
     state: Mutex<State>,
     context: OnceLock<Weak<Context>>,
     /// One question at a time: the answer to the first may answer the next.
@@ -55,6 +57,7 @@ pub(crate) struct GateParts {
     pub when_asked: WhenAsked,
     pub asker: Option<Arc<dyn Asker>>,
     pub sink: Option<RuleSink>,
+    pub audits: bool,
     pub pins: Pins,
 }
 
@@ -67,7 +70,7 @@ struct Pending {
 
 impl RuleGate {
     pub fn new(parts: GateParts) -> Arc<Self> {
-        let GateParts { rules, when_asked, asker, sink, pins } = parts;
+        let GateParts { rules, when_asked, asker, sink, audits, pins } = parts;
         let policy = Arc::new(Policy::compile(rules.clone(), &[]));
         let state = State { policy, servers: Vec::new(), grants: Grants::default(), pins };
         Arc::new(Self {
@@ -75,6 +78,7 @@ impl RuleGate {
             when_asked,
             asker,
             sink,
+            audits,
             state: Mutex::new(state),
             context: OnceLock::new(),
             desk: Arc::new(Semaphore::new(1)),
@@ -98,6 +102,11 @@ impl RuleGate {
         state.servers = servers;
     }
 
+    /// Forgets what was granted to a server: another one has taken its name.
+    pub fn forget(&self, server: &ServerName) {
+        self.state().grants.forget(server);
+    }
+
     /// What is wrong with the rules.
     pub fn problems(&self) -> Vec<Problem> {
         self.state().policy.problems().to_vec()
@@ -117,34 +126,40 @@ impl RuleGate {
     }
 
     fn judge(&self, tool: &Description, arguments: &Raw) -> Judgement {
-        let now = Instant::now();
-        let state = &mut *self.state();
-        let State { policy, grants, pins, .. } = state;
-        let mut judge = Judge { policy, grants, pins, now };
-        let Some((server, origin)) = tool.origin.as_ref().and_then(|origin| Some((server_of(tool)?, origin))) else {
+        let Some(origin) = &tool.origin else {
             let risk = match (tool.permission, tool.risk) {
                 (Permission::NotNeeded, Risk::Low) => wharf_policy::Risk::Low,
                 _ => wharf_policy::Risk::High,
             };
-            return judge.judge(&wharf_policy::Attempt::plain(&tool.name, arguments, risk), None);
+            return self.judged(&wharf_policy::Attempt::plain(&tool.name, arguments, risk), None);
         };
-        let mut attempt = wharf_policy::Attempt::mcp(&server, &origin.name, arguments);
-        attempt.trust = self.is_trusted(&server);
-        judge.judge(&attempt, Some(&origin.fingerprint))
+        let context = self.context();
+        let servers = context.as_ref().map(|context| context.servers.load());
+        let known = servers.as_ref().and_then(|servers| servers.get_key_value(&*origin.provider));
+        match known {
+            Some((name, server)) => {
+                let mut attempt = wharf_policy::Attempt::mcp(name, &origin.name, arguments);
+                attempt.trust = server.kept.load().settings.trust;
+                self.judged(&attempt, Some(&origin.fingerprint))
+            }
+            // Somebody else's tool, of which no rule for servers speaks.
+            None => self.judged(&wharf_policy::Attempt::plain(&tool.name, arguments, wharf_policy::Risk::High), None),
+        }
     }
 
-    fn is_trusted(&self, server: &ServerName) -> bool {
-        let Some(context) = self.context.get().and_then(Weak::upgrade) else { return false };
-        let servers = context.servers.load();
-        servers.get(server).is_some_and(|server| server.kept.load().settings.trust)
+    fn judged(&self, attempt: &wharf_policy::Attempt<'_>, definition: Option<&Fingerprint>) -> Judgement {
+        let State { policy, grants, pins, .. } = &mut *self.state();
+        Judge { policy, grants, pins, now: Instant::now() }.judge(attempt, definition)
     }
 
     /// Remembers that this definition was called with everybody's consent.
     fn pin(&self, tool: &Description) {
         let Some((id, fingerprint)) = identity(tool) else { return };
         let Some(context) = self.context() else { return };
-        let definition = context.shelf.peek().tool(&id).map(|tool| tool.definition.raw.clone());
-        let Some(definition) = definition else { return };
+        let shelf = context.shelf.peek();
+        // What is on the shelf may be another definition by now, which nobody has approved.
+        let definition = shelf.tool(&id).filter(|tool| tool.fingerprint == fingerprint);
+        let Some(definition) = definition.map(|tool| tool.definition.raw.clone()) else { return };
         let approved = self.state().pins.approve(id, fingerprint, definition.get());
         match approved {
             Ok(()) => context.keep_pins(),
@@ -159,27 +174,39 @@ impl RuleGate {
                 if first_seen {
                     self.pin(tool);
                 }
-                self.note(caller, tool, arguments, "allow", &why.to_string());
+                self.note(caller, tool, arguments, "allow", &why);
                 Decided::Yes
             }
             Judgement::Deny { why } => {
-                self.note(caller, tool, arguments, "deny", &why.to_string());
+                self.note(caller, tool, arguments, "deny", &why);
                 Decided::No(Refusal::new(RefusalReason::Denied { rule: why.to_string() }))
             }
-            Judgement::Ask { why, changed } => {
-                if caller.consent == Consent::Given || self.when_asked == WhenAsked::Allow {
-                    self.pin(tool);
-                    self.note(caller, tool, arguments, "allow", "the caller has consented");
-                    return Decided::Yes;
+            Judgement::Ask { why, changed } => match self.consent(caller, changed.as_deref()) {
+                Some(reason) => {
+                    if changed.is_none() {
+                        self.pin(tool);
+                    }
+                    self.note(caller, tool, arguments, "allow", &reason);
+                    Decided::Yes
                 }
-                Decided::Ask { why, changed }
-            }
+                None => Decided::Ask { why, changed },
+            },
+        }
+    }
+
+    /// Why nobody need be asked, if so. A definition that has changed is called by a person who calls it, but is not
+    /// approved by that; where asking is skipped it is not called at all, since somebody once approved another.
+    fn consent(&self, caller: &Caller, changed: Option<&str>) -> Option<&'static str> {
+        match (caller.consent, self.when_asked, changed) {
+            (Consent::Given, ..) => Some("the caller has consented"),
+            (Consent::Ask, WhenAsked::Allow, None) => Some("nobody is to be asked"),
+            _ => None,
         }
     }
 
     fn nobody(&self, tool: &Description, changed: bool) -> Refusal {
         if changed {
-            let hint = "a person has to look at what has changed and call it once";
+            let hint = "a person has to look at what has changed and say yes to it";
             return Refusal::new(RefusalReason::DefinitionChanged).with_hint(hint);
         }
         let rule = match identity(tool) {
@@ -191,9 +218,26 @@ impl RuleGate {
     }
 
     /// Asks, unless the answer to another question has made this one needless.
+    ///
+    /// A question has its time, and ends with the host.
     async fn ask(self: Arc<Self>, pending: Pending) -> Result<(), Refusal> {
+        let Some(context) = self.context() else { return Err(Refusal::new(RefusalReason::SaidNo)) };
+        let (time, mut closing) = (context.options.limits.ask, context.closing.subscribe());
+        drop(context);
+        let unanswered = |why: &str| Err(Refusal::new(RefusalReason::Other(why.to_owned())));
+        tokio::select! {
+            answer = self.ask_now(pending) => answer,
+            () = tokio::time::sleep(time) => unanswered("nobody answered in time"),
+            _ = closing.wait_for(|closing| *closing) => unanswered("the host is closed"),
+        }
+    }
+
+    async fn ask_now(&self, pending: Pending) -> Result<(), Refusal> {
         let Pending { caller, tool, arguments } = pending;
         let _desk = self.desk.acquire().await;
+        if !self.is_on_shelf(&tool) {
+            return Err(Refusal::new(RefusalReason::ApprovalStale));
+        }
         let (why, changed) = match self.decide(&caller, &tool, &arguments) {
             Decided::Yes => return Ok(()),
             Decided::No(refusal) => return Err(refusal),
@@ -207,15 +251,15 @@ impl RuleGate {
             None => None,
         };
         let Some(answer) = answer.filter(|answer| *answer != PermissionAnswer::No) else {
-            self.note(&caller, &tool, &arguments, "deny", "the person said no, or nothing");
+            self.note(&caller, &tool, &arguments, "deny", &"the person said no, or nothing");
             return Err(Refusal::new(RefusalReason::SaidNo));
         };
-        if self.standing_of(&tool) != asked_about {
-            self.note(&caller, &tool, &arguments, "deny", "the server is another one than was asked about");
+        if !self.is_on_shelf(&tool) || !same(asked_about, self.standing_of(&tool)) {
+            self.note(&caller, &tool, &arguments, "deny", &"the server is another one than was asked about");
             return Err(Refusal::new(RefusalReason::ApprovalStale));
         }
         self.remember(&tool, answer);
-        self.note(&caller, &tool, &arguments, "allow", "the person said yes");
+        self.note(&caller, &tool, &arguments, "allow", &"the person said yes");
         Ok(())
     }
 
@@ -239,14 +283,19 @@ impl RuleGate {
         Some(PermissionAsk { id, tool, arguments, caller, reason: why.to_string(), changed })
     }
 
-    /// Which connection and definition a tool has now; an answer is about these and no other.
-    fn standing_of(&self, tool: &Description) -> Option<(u64, u64, Option<Fingerprint>)> {
+    /// Whether this very definition is what the server offers now. Tools that are nobody's are always what they are.
+    fn is_on_shelf(&self, tool: &Description) -> bool {
+        let Some((id, fingerprint)) = identity(tool) else { return true };
+        let Some(context) = self.context() else { return false };
+        let catalog = context.shelf.peek();
+        catalog.tool(&id).is_some_and(|tool| tool.fingerprint == fingerprint)
+    }
+
+    /// Which server and which connection a tool has now; an answer is about these.
+    fn standing_of(&self, tool: &Description) -> Option<(u64, Option<u64>)> {
         let (id, _) = identity(tool)?;
-        let context = self.context()?;
-        let server = context.server(id.server.as_str()).ok()?;
-        let fingerprint = context.shelf.peek().tool(&id).map(|tool| tool.fingerprint);
-        let epoch = server.passage().map_or(0, |passage| passage.epoch);
-        Some((server.generation, epoch, fingerprint))
+        let server = self.context()?.server(id.server.as_str()).ok()?;
+        Some((server.generation, server.passage().map(|passage| passage.epoch)))
     }
 
     fn remember(&self, tool: &Description, answer: PermissionAnswer) {
@@ -271,12 +320,33 @@ impl RuleGate {
         }
     }
 
-    fn note(&self, caller: &Caller, tool: &Description, arguments: &Raw, verdict: &'static str, why: &str) {
+    fn note(
+        &self,
+        caller: &Caller,
+        tool: &Description,
+        arguments: &Raw,
+        verdict: &'static str,
+        why: &dyn std::fmt::Display,
+    ) {
+        if !self.audits {
+            return;
+        }
         let Some(context) = self.context() else { return };
         let Some(audit) = &context.audit else { return };
-        if let Some((id, _)) = identity(tool) {
-            audit.decided(&id, arguments, caller, verdict, why.to_owned());
+        let server = tool.origin.as_ref().map(|origin| &*origin.provider);
+        let name = tool.origin.as_ref().map_or(&*tool.name, |origin| &*origin.name);
+        audit.decided((server, name), arguments, caller, (verdict, &why.to_string()));
+    }
+}
+
+/// Whether it is the server that was asked about. One that was not connected and is, or is not any more, is the same.
+fn same(asked: Option<(u64, Option<u64>)>, now: Option<(u64, Option<u64>)>) -> bool {
+    match (asked, now) {
+        (None, None) => true,
+        (Some((asked, before)), Some((server, after))) => {
+            asked == server && !before.zip(after).is_some_and(|(before, after)| before != after)
         }
+        _ => false,
     }
 }
 
@@ -307,7 +377,7 @@ impl Gate for SharedGate {
             Decided::No(refusal) => Check::Refuse(refusal),
             Decided::Ask { changed, .. } if self.0.asker.is_none() => {
                 let refusal = self.0.nobody(tool, changed.is_some());
-                self.0.note(caller, tool, arguments, "deny", "nobody is there to ask");
+                self.0.note(caller, tool, arguments, "deny", &"nobody is there to ask");
                 Check::Refuse(refusal)
             }
             Decided::Ask { .. } => {

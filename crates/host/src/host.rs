@@ -47,7 +47,9 @@ struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.context.closing.store(true, Ordering::Release);
+        self.context.closing.send_replace(true);
+        // A call under way keeps the context, and that must not keep the servers.
+        self.context.servers.store(Arc::default());
         // A poll under way keeps the context, and with it the set it is in.
         self.context.background.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
@@ -197,12 +199,13 @@ impl Host {
         Ok(())
     }
 
-    /// Switches a server on for as long as this host runs. One that is not approved stays so.
+    /// Switches a server on for as long as this host runs, or until [`Host::set_servers`] says otherwise than before. One
+    /// that is not approved stays so.
     pub async fn enable(&self, server: &str) -> Result<(), HostError> {
         self.admit(server, wharf_spec::Admission::Enabled).await
     }
 
-    /// Switches a server off for as long as this host runs.
+    /// Switches a server off for as long as this host runs, or until [`Host::set_servers`] says otherwise than before.
     pub async fn disable(&self, server: &str) -> Result<(), HostError> {
         self.admit(server, wharf_spec::Admission::Disabled).await
     }
@@ -211,12 +214,10 @@ impl Host {
         let context = self.context();
         let changing = context.changing.acquire().await;
         let server = context.server(server)?;
-        let mut settings = server.kept.load().settings.clone();
-        if settings.admission == wharf_spec::Admission::Unapproved {
+        if server.kept.load().settings.admission == wharf_spec::Admission::Unapproved {
             return Err(server.unavailable(&server.standing.borrow()));
         }
-        settings.admission = admission;
-        let number = server.keep(settings);
+        let number = server.admit(admission);
         drop(changing);
         server.has_obeyed(number).await;
         context.filter_anew(&server).await;
@@ -226,30 +227,32 @@ impl Host {
     /// Makes these the servers, beside those in this process: what is new is added, what is missing is taken off, what
     /// has changed is replaced, and everything else stays as it is. Calls under way on what is taken off have a moment
     /// to end.
+    ///
+    /// Dropped while it waits, the change is made all the same.
     pub async fn set_servers(&self, servers: Vec<ServerEntry>) -> Changes {
         let (wanted, errors) = roster::told(servers);
-        let mut changes = roster::change(self, wanted).await;
+        let host = self.clone();
+        // A task, so that nobody can drop it half done: a server that has begun must get its place.
+        let changed = tokio::spawn(async move { roster::change(&host, wanted).await }).await;
+        let mut changes = changed.unwrap_or_default();
         changes.errors.extend(errors);
         changes
     }
 
-    /// Starts to keep a server. The name must be free.
+    /// Starts to keep a server. The name must be free, and nobody else may change the set of servers.
     pub(crate) async fn add(&self, name: ServerName, told: Told) {
         let server = self.begin(name, told).await;
         let context = self.context();
-        context.servers.rcu(|servers| {
-            let mut servers = HashMap::clone(servers);
-            servers.insert(server.name.clone(), Arc::clone(&server));
-            servers
-        });
-        context.tell_gate();
+        let mut servers = HashMap::clone(&context.servers.load());
+        servers.insert(server.name.clone(), server);
+        context.take_servers(servers);
     }
 
     /// Makes a server and its supervisor, which begins to keep it.
     pub(crate) async fn begin(&self, name: ServerName, told: Told) -> Arc<Server> {
         let context = Arc::clone(self.context());
         let (words, inbox) = mpsc::unbounded_channel();
-        let kept = Kept::new(told.settings);
+        let kept = Kept::new(told.settings, told.by_hand);
         let seed = u64::from(context.jitter(Duration::from_secs(1)).subsec_nanos()) + 1;
         let supervisor = Supervisor::new(kept.keeping(), seed, moment());
         let (standing, published) = watch::channel(Standing::of(&supervisor));
@@ -262,6 +265,7 @@ impl Host {
             wanted: tokio::sync::Notify::new(),
             standing: published,
             listed: watch::Sender::default(),
+            listed_all: watch::Sender::default(),
             sent: Mutex::default(),
             obeyed: watch::Sender::default(),
             anew: tokio::sync::Notify::new(),
@@ -295,7 +299,7 @@ impl Host {
         let context = self.context();
         let limits = &context.options.limits;
         let deadline = Instant::now() + limits.stop_grace + limits.term_grace + CLOSE_MARGIN;
-        context.closing.store(true, Ordering::Release);
+        context.closing.send_replace(true);
         self.dismiss();
         let mut background = std::mem::take(&mut *context.background.lock().unwrap_or_else(PoisonError::into_inner));
         background.abort_all();
@@ -306,12 +310,18 @@ impl Host {
         while let Ok(Some(_)) = tokio::time::timeout_at(deadline, tasks.join_next()).await {}
         tasks.abort_all();
         while let Ok(Some(_)) = tokio::time::timeout_at(deadline, background.join_next()).await {}
-        if let Some(audit) = &context.audit {
-            audit.flush().await;
+        let written = async {
+            if let Some(audit) = &context.audit {
+                audit.flush().await;
+            }
+            if let Some(disk) = &context.disk {
+                disk.flush().await;
+            }
+        };
+        if tokio::time::timeout_at(deadline.max(Instant::now() + CLOSE_MARGIN), written).await.is_err() {
+            tracing::error!("what was to be kept could not be written in time");
         }
-        if let Some(disk) = &context.disk {
-            disk.flush().await;
-        }
+        context.crier.end();
     }
 
     /// Tells every server to leave.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 use wharf_client::{CallError, Connection};
 
@@ -66,9 +66,14 @@ pub(crate) struct Patience {
 
 impl Patience {
     pub fn of(whole: Duration) -> Self {
-        let now = Instant::now();
+        Self::since(Instant::now(), whole)
+    }
+
+    /// Waits that began then.
+    pub fn since(began: Instant, whole: Duration) -> Self {
         // Nobody waits for a hundred years.
-        Self { whole, until: now.checked_add(whole).unwrap_or(now + Duration::from_secs(100 * 365 * 24 * 3600)) }
+        let far = || began + Duration::from_secs(100 * 365 * 24 * 3600);
+        Self { whole, until: began.checked_add(whole).unwrap_or_else(far) }
     }
 }
 
@@ -166,12 +171,21 @@ impl Server {
         }
     }
 
-    /// Waits until the lists of this connection have been read. One that is lost before errs as a call of it would.
+    /// Waits until the tools of this connection have been listed. One that is lost before errs as a call of it would.
     pub async fn learned(&self, passage: &Passage, patience: Patience) -> Result<(), HostError> {
-        if *self.listed.borrow() >= passage.epoch {
+        self.reached(&self.listed, passage, patience).await
+    }
+
+    /// Waits until everything this connection offers has been listed.
+    pub async fn learned_all(&self, passage: &Passage, patience: Patience) -> Result<(), HostError> {
+        self.reached(&self.listed_all, passage, patience).await
+    }
+
+    async fn reached(&self, mark: &watch::Sender<u64>, passage: &Passage, patience: Patience) -> Result<(), HostError> {
+        if *mark.borrow() >= passage.epoch {
             return Ok(());
         }
-        let mut listed = self.listed.subscribe();
+        let mut listed = mark.subscribe();
         let learned = async {
             tokio::select! {
                 biased;
@@ -181,7 +195,7 @@ impl Server {
         };
         match tokio::time::timeout_at(patience.until, learned).await {
             Ok(learned) => learned,
-            Err(_) => Err(self.still("listing its tools", patience)),
+            Err(_) => Err(self.still("listing what it offers", patience)),
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn told(entries: Vec<ServerEntry>) -> (BTreeMap<ServerName, Told>, Ve
             errors.push((name, "the name stands twice; the first one holds".to_owned()));
             continue;
         }
-        wanted.insert(name, Told { reach: Reach::Spec(Box::new(spec)), settings });
+        wanted.insert(name, Told { reach: Reach::Spec(Box::new(spec)), settings, by_hand: None });
     }
     (wanted, errors)
 }
@@ -62,7 +62,7 @@ pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> C
         match before.get(&name) {
             Some(server) if matches!(server.reach, Reach::Local(_)) => {}
             Some(server) if server.reach.is_same(&told.reach) => {
-                let same = server.kept.load().settings == told.settings;
+                let same = server.kept.load().is_told(&told.settings);
                 if same { &mut changes.unchanged } else { &mut changes.changed }.push(name);
                 if !same {
                     let number = server.keep(told.settings);
@@ -72,6 +72,8 @@ pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> C
                 }
             }
             known => {
+                let by_hand = known.and_then(|old| old.kept.load().by_hand(&told.settings));
+                let told = Told { by_hand, ..told };
                 if known.is_some() { &mut changes.changed } else { &mut changes.added }.push(name.clone());
                 leaving.extend(known.cloned());
                 after.insert(name.clone(), host.begin(name, told).await);
@@ -79,8 +81,8 @@ pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> C
         }
     }
     leaving.extend(changes.removed.iter().filter_map(|name| before.get(name).cloned()));
-    context.servers.store(Arc::new(after));
-    context.tell_gate();
+    leaving.iter().for_each(|server| context.rules.forget(&server.name));
+    context.take_servers(after);
     // Only now: whoever finds that its server has left finds the one that took its place.
     leaving.iter().for_each(|server| server.leave());
     changes.removed.sort();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use wharf_client::{ConnectOptions, Connection, LocalServer, connect_local, connect_to};
-use wharf_spec::{Glob, ServerName, ServerSettings, ServerSpec};
+use wharf_spec::{Admission, Glob, ServerName, ServerSettings, ServerSpec};
 
 use crate::catalog::Filter;
 use crate::context::Context;
@@ -35,6 +35,8 @@ pub(crate) enum Reach {
 pub(crate) struct Told {
     pub reach: Reach,
     pub settings: ServerSettings,
+    /// What somebody has said about the server that had this place before.
+    pub by_hand: Option<Admission>,
 }
 
 /// A server of the host. Whoever holds it can command it, wait for it and call it.
@@ -54,8 +56,10 @@ pub(crate) struct Server {
     /// Somebody needs it.
     pub wanted: Notify,
     pub standing: watch::Receiver<Standing>,
-    /// The number of the attempt whose lists are on the shelf.
+    /// The number of the attempt whose tools are on the shelf: what calls wait for.
     pub listed: watch::Sender<u64>,
+    /// The number of the attempt of which everything is on the shelf.
+    pub listed_all: watch::Sender<u64>,
     pub usage: Usage,
     pub stats: Stats,
     pub watched: Watched,
@@ -72,6 +76,11 @@ pub(crate) enum Word {
 
 /// How a server is kept, in the form calls need it.
 pub(crate) struct Kept {
+    /// As it was told.
+    told: ServerSettings,
+    /// What somebody has said since, which holds until something else is told.
+    by_hand: Option<Admission>,
+    /// As it is.
     pub settings: ServerSettings,
     pub filter: Filter,
     pub tool_timeouts: Vec<(Glob, Duration)>,
@@ -79,11 +88,25 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub fn new(settings: ServerSettings) -> Self {
+    pub fn new(told: ServerSettings, by_hand: Option<Admission>) -> Self {
+        let mut settings = told.clone();
+        if let (Some(admission), true) = (by_hand, told.admission != Admission::Unapproved) {
+            settings.admission = admission;
+        }
         let filter = Filter::of(&settings);
         let tool_timeouts = settings.tool_timeouts.iter().map(|(glob, time)| (Glob::new(glob), *time)).collect();
         let slots = settings.max_concurrent.map(|most| Arc::new(Semaphore::new(most.max(1))));
-        Self { settings, filter, tool_timeouts, slots }
+        Self { told, by_hand, settings, filter, tool_timeouts, slots }
+    }
+
+    /// Whether this is what it was told already.
+    pub fn is_told(&self, told: &ServerSettings) -> bool {
+        self.told == *told
+    }
+
+    /// What somebody has said, for a server of these settings: nothing, where they say something else than before.
+    pub fn by_hand(&self, told: &ServerSettings) -> Option<Admission> {
+        self.by_hand.filter(|_| told.admission == self.told.admission)
     }
 
     /// How long a call of this tool may take, where that is said.
@@ -99,13 +122,9 @@ impl Kept {
 }
 
 impl Reach {
-    /// Whether both lead to the same server. Two factories never do: nobody can tell.
+    /// Whether both lead to the same server. What is made here is never the same: nobody can tell.
     pub fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Spec(one), Self::Spec(other)) => one == other,
-            (Self::Local(one), Self::Local(other)) => Arc::ptr_eq(one, other),
-            _ => false,
-        }
+        matches!((self, other), (Self::Spec(one), Self::Spec(other)) if one == other)
     }
 
     /// How it is spoken to, in a word.
@@ -163,9 +182,19 @@ impl Server {
     }
 
     /// Keeps the server in another way from now on.
-    pub fn keep(&self, settings: ServerSettings) -> u64 {
+    pub fn keep(&self, told: ServerSettings) -> u64 {
+        let by_hand = self.kept.load().by_hand(&told);
+        self.keep_as(told, by_hand)
+    }
+
+    /// Switches the server on or off until it is told something else.
+    pub fn admit(&self, admission: Admission) -> u64 {
+        self.keep_as(self.kept.load().told.clone(), Some(admission))
+    }
+
+    fn keep_as(&self, told: ServerSettings, by_hand: Option<Admission>) -> u64 {
         let before = self.kept.load();
-        let mut kept = Kept::new(settings);
+        let mut kept = Kept::new(told, by_hand);
         if kept.settings.max_concurrent == before.settings.max_concurrent {
             // Calls under way count for those to come.
             kept.slots = before.slots.clone();
@@ -202,7 +231,7 @@ impl Server {
     /// Waits until nothing more is to be expected of the server by itself, and its lists have been read.
     pub async fn settled(&self) {
         let mut standing = self.standing.clone();
-        let mut listed = self.listed.subscribe();
+        let mut listed = self.listed_all.subscribe();
         loop {
             let (settled, learned) = {
                 let standing = standing.borrow_and_update();

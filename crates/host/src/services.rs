@@ -70,14 +70,17 @@ impl Elicitor for Person {
         let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
         Box::pin(async move {
             let Ok(server) = server else { return ElicitAnswer::Decline };
-            if let Some(context) = context.upgrade() {
-                if let Some(field) = asks_for_secret(&question) {
-                    let text = format!("it asked for `{field}` in a form, which is no place for a secret: declined");
-                    context.crier.tell(Event::Warning { server, text });
-                    return ElicitAnswer::Decline;
+            let tell = |event| {
+                if let Some(context) = context.upgrade() {
+                    context.crier.tell(event);
                 }
-                context.crier.tell(Event::Asked { server: server.clone(), kind: "elicitation" });
+            };
+            if let Some(field) = asks_for_secret(&question) {
+                let text = format!("it asked for `{field}` in a form, which is no place for a secret: declined");
+                tell(Event::Warning { server, text });
+                return ElicitAnswer::Decline;
             }
+            tell(Event::Asked { server: server.clone(), kind: "elicitation" });
             let ask = |reply| Ask::Elicitation(ElicitationAsk { server, question }, reply);
             put(&*asker, ask).await.unwrap_or(ElicitAnswer::Decline)
         })

@@ -8,11 +8,23 @@ use tokio::sync::watch;
 use wharf_spec::ServerName;
 use wharf_tools::{Registry, Tool};
 
-use crate::catalog::{Catalog, CatalogTool, Section};
+use crate::catalog::{Catalog, CatalogTool, Freshness, Section};
 use crate::server::Server;
+use crate::supervise::Way;
 
 /// Makes a tool of the registry from one of the catalog.
 pub(crate) type Adapt = Box<dyn Fn(&Arc<CatalogTool>) -> Arc<dyn Tool> + Send + Sync>;
+
+/// What became of something that was to be put on the shelf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// It is there, and is what was there.
+    Same,
+    /// It is there.
+    Changed,
+    /// Its server may not offer it any more.
+    Refused,
+}
 
 /// What all servers offer. Reading takes no lock; changing it takes one for a few lines.
 pub(crate) struct Shelf {
@@ -48,36 +60,42 @@ impl Shelf {
         &self.registry
     }
 
-    /// Puts what a server offers in the place of what it offered, if it may still offer anything. Says whether it did.
+    /// Puts what a server offers in the place of what it offered, if it may still offer anything.
     ///
-    /// A server that is taken off is taken off first and withdrawn afterwards, so that nothing it put here can stay.
-    pub fn put(&self, server: &Server, epoch: u64, section: Section) -> bool {
+    /// A server that is taken off is taken off first and withdrawn afterwards, so that nothing it put here can stay. What
+    /// it once listed never takes the place of what it lists.
+    pub fn put(&self, server: &Server, epoch: u64, section: Section) -> Put {
         let section = Arc::new(section);
         let tools: Vec<Arc<dyn Tool>> = section.offered().map(|tool| (self.adapt)(tool)).collect();
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let newer = owners.get(&server.name).is_some_and(|owner| *owner > server.generation);
         let may = !newer && {
             let standing = server.standing.borrow();
-            standing.epoch == epoch && standing.offers_tools()
+            let old = section.freshness != Freshness::Live && matches!(standing.way, Way::Open(_));
+            standing.epoch == epoch && standing.offers_tools() && !old
         };
-        if may {
-            owners.insert(server.name.clone(), server.generation);
-            self.catalog.store(Arc::new(self.catalog.load().with(section)));
-            self.registry.replace_provider(server.name.as_str(), tools);
-            self.version.send_modify(|version| *version += 1);
+        if !may {
+            return Put::Refused;
         }
-        may
+        let before = self.catalog.load().section(server.name.as_str()).map(Arc::clone);
+        let same = before.is_some_and(|before| before.is_same(&section));
+        owners.insert(server.name.clone(), server.generation);
+        self.catalog.store(Arc::new(self.catalog.load().with(section)));
+        self.registry.replace_provider(server.name.as_str(), tools);
+        self.version.send_modify(|version| *version += 1);
+        if same { Put::Same } else { Put::Changed }
     }
 
-    /// Takes away what a server offered.
-    pub fn withdraw(&self, server: &Server) {
+    /// Takes away what a server offered; says whether there was anything.
+    pub fn withdraw(&self, server: &Server) -> bool {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if owners.get(&server.name) != Some(&server.generation) {
-            return;
+            return false;
         }
         owners.remove(&server.name);
         self.catalog.store(Arc::new(self.catalog.load().without(&server.name)));
         self.registry.replace_provider(server.name.as_str(), Vec::new());
         self.version.send_modify(|version| *version += 1);
+        true
     }
 }

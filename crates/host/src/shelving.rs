@@ -11,18 +11,33 @@ use crate::context::Context;
 use crate::events::Event;
 use crate::inspect::{inspect, is_quarantined};
 use crate::server::{Reach, Server};
+use crate::shelf::Put;
 
 impl Context {
-    /// Puts on the shelf what a connected server lists, and keeps it for the next time.
+    /// Puts on the shelf what a connected server lists. What it has not been asked for yet stays as it was.
     pub fn shelve(&self, server: &Server, epoch: u64, lists: &Lists, connection: &Connection) {
-        let listed = listed(lists, connection);
-        self.keep_listed(server, &listed);
+        let mut listed = listed(lists, connection);
+        if let Some(before) = self.shelf.peek().section(server.name.as_str()) {
+            carry_over(&lists.resources, &mut listed.resources, &before.resources);
+            carry_over(&lists.templates, &mut listed.templates, &before.templates);
+            carry_over(&lists.prompts, &mut listed.prompts, &before.prompts);
+        }
         let section = self.section(server, listed);
         let (tools, found) = (section.offered().count(), section.tools.len() + section.filtered);
         let withheld = section.withheld.len();
-        if self.shelf.put(server, epoch, section) {
-            tracing::info!(server = %server.name, tools, found, withheld, "listed");
-            self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
+        match self.shelf.put(server, epoch, section) {
+            Put::Changed => {
+                tracing::info!(server = %server.name, tools, found, withheld, "listed");
+                self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
+            }
+            Put::Same | Put::Refused => {}
+        }
+    }
+
+    /// Takes from the shelf what a server offered.
+    pub fn withdraw(&self, server: &Server) {
+        if self.shelf.withdraw(server) {
+            self.crier.tell(Event::Catalog { server: server.name.clone(), tools: 0 });
         }
     }
 
@@ -30,8 +45,10 @@ impl Context {
     pub async fn recall(&self, server: &Arc<Server>) {
         let Some(listed) = self.listed_before(server).await else { return };
         let section = self.section(server, listed);
-        let epoch = server.standing.borrow().epoch;
-        self.shelf.put(server, epoch, section);
+        let (epoch, tools) = (server.standing.borrow().epoch, section.offered().count());
+        if self.shelf.put(server, epoch, section) == Put::Changed {
+            self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
+        }
     }
 
     /// Makes what a server offers anew, because it is kept in another way now.
@@ -71,11 +88,12 @@ impl Context {
         )
     }
 
-    fn keep_listed(&self, server: &Server, listed: &Listed) {
+    /// Keeps everything a server listed for the next time it is not running.
+    pub fn keep_listed(&self, server: &Server, lists: &Lists, connection: &Connection) {
         if let (Some(disk), Reach::Spec(spec)) = (&self.disk, &server.reach)
-            && listed.failures.is_empty()
+            && lists.failed.is_empty()
         {
-            disk.keep_listed(&server.name, spec, listed);
+            disk.keep_listed(&server.name, spec, &listed(lists, connection));
         }
     }
 
@@ -96,6 +114,13 @@ fn listed(lists: &Lists, connection: &Connection) -> Listed {
     listed.prompts = take(&lists.prompts, ListName::Prompts, &mut listed.withheld);
     listed.failures = lists.failed.clone();
     listed
+}
+
+/// What a server listed on an earlier connection, where it has not been asked on this one.
+fn carry_over<T: Clone>(asked: &Option<Listing<T>>, listed: &mut Vec<T>, before: &[T]) {
+    if asked.is_none() {
+        *listed = before.to_vec();
+    }
 }
 
 fn take<T: Clone>(

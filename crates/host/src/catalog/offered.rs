@@ -12,6 +12,16 @@ impl Section {
         self.tools.iter().filter(|tool| tool.quarantine().is_none())
     }
 
+    /// Whether both offer the same, definitions of tools included.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let tools = self.tools.iter().map(|tool| (tool.fingerprint, tool.quarantine().is_some()));
+        tools.eq(other.tools.iter().map(|tool| (tool.fingerprint, tool.quarantine().is_some())))
+            && self.freshness == other.freshness
+            && self.resources.iter().map(|one| &one.raw).eq(other.resources.iter().map(|one| &one.raw))
+            && self.templates.iter().map(|one| &one.raw).eq(other.templates.iter().map(|one| &one.raw))
+            && self.prompts.iter().map(|one| &one.raw).eq(other.prompts.iter().map(|one| &one.raw))
+    }
+
     /// What may explain that a tool is not there; escaped.
     pub fn why_not(&self, tool: &str) -> Option<String> {
         let shown = Untrusted::new(tool).shortened(100).to_string();

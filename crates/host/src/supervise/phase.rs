@@ -80,7 +80,7 @@ impl State {
         }
     }
 
-    /// Whether something is still to come of it without anybody acting.
+    /// Whether nothing more is to be expected of it unless somebody acts or time passes.
     pub fn is_settled(self) -> bool {
         !matches!(self, Self::Connecting | Self::Reconnecting)
     }

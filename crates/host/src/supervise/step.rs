@@ -235,7 +235,10 @@ impl<A, C> Supervisor<A, C> {
                 self.attempts.forget();
                 self.enter(Phase::Disconnected, now, effects);
             }
-            Command::Connect if matches!(self.phase, Phase::Ready { .. }) => {}
+            // It is there, or on its way: begun once more, a slow one would never get there.
+            Command::Connect if matches!(self.phase, Phase::Ready { .. } | Phase::Connecting { .. }) => {
+                self.attempts.forget();
+            }
             Command::Connect | Command::Reconnect => {
                 self.attempts.forget();
                 self.connect(now, effects);

@@ -171,9 +171,10 @@ impl Keeper {
         let standing = Standing::of(&self.supervisor);
         let before = self.standing.send_replace(standing.clone());
         if !standing.offers_tools() {
-            self.context.shelf.withdraw(&self.server);
+            self.context.withdraw(&self.server);
         }
-        if before.state != standing.state {
+        // One that has been replaced says nothing more under the name of the other.
+        if before.state != standing.state && !self.context.is_replaced(&self.server) {
             self.context.tell_state(&self.server, &standing);
         }
     }

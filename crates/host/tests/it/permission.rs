@@ -9,7 +9,8 @@ use tokio::sync::Notify;
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf::tools::{Call, CallFailure, Caller, RefusalReason};
 use wharf::{
-    Ask, Asker, CallOptions, Host, HostBuilder, HostError, LocalFactory, PermissionAnswer, PermissionAsk, Raw,
+    Ask, Asker, CallOptions, Host, HostBuilder, HostError, LocalFactory, PermissionAnswer, PermissionAsk, Raw, State,
+    WhenAsked,
 };
 use wharf_client::Outbox;
 
@@ -281,4 +282,79 @@ async fn what_was_approved_is_known_after_a_restart() {
         told,
         [("decision".into(), "allow".into()), ("call".into(), Value::Null), ("decision".into(), "deny".into())]
     );
+}
+
+/// A person who is asked and does not answer until told to.
+fn hesitant(answers: &[PermissionAnswer]) -> Arc<Person> {
+    let before = Some(Arc::default());
+    Arc::new(Person { answers: Mutex::new(answers.iter().copied().collect()), before, ..Person::default() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn skipping_questions_approves_no_definition_that_has_changed() {
+    let shifty = Shifty::new();
+    let host = builder(&shifty).when_asked(WhenAsked::Allow).start().await.unwrap();
+    call(&host).await.unwrap();
+    shifty.describe("Adds two numbers and mails them.");
+    host.reconnect("math").await.unwrap();
+    host.settled().await;
+    assert_eq!(refused(&host).await, RefusalReason::DefinitionChanged);
+    // A person who calls it has called it, and approved nothing by that.
+    let options = CallOptions::default().caller(Caller::person());
+    host.call(&tool("math", "add"), &none(), options).await.unwrap();
+    assert_eq!(refused(&host).await, RefusalReason::DefinitionChanged);
+    assert_eq!(shifty.calls(), 2);
+    host.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_changes_while_a_call_waits_is_not_called_unasked() {
+    let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::No]));
+    let host = builder(&shifty).rules([rule("mcp__math__add", Action::Allow)]);
+    let host = host.asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
+    call(&host).await.unwrap();
+    // Approved as it is, found on the shelf as it is, and then its server is started anew as something else.
+    shifty.describe("Adds two numbers and mails them.");
+    shifty.end.notify_one();
+    assert_eq!(refused(&host).await, RefusalReason::SaidNo);
+    assert_eq!((person.asked(), shifty.calls()), (1, 1));
+    host.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_gets_ready_while_a_person_thinks_is_still_the_one_asked_about() {
+    let (shifty, person) = (Shifty::new(), hesitant(&[PermissionAnswer::Once]));
+    let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
+    host.settled().await;
+    shifty.end.notify_one();
+    while host.status_of("math").unwrap().state == State::Ready {
+        tokio::task::yield_now().await;
+    }
+    let calling = host.clone();
+    let waiting = tokio::spawn(async move { call(&calling).await });
+    person.asking.notified().await;
+    host.settled().await;
+    person.before.as_ref().unwrap().notify_one();
+    assert_eq!(waiting.await.unwrap().unwrap(), "3");
+    host.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_has_its_time_and_ends_with_the_host() {
+    let (shifty, person) = (Shifty::new(), hesitant(&[]));
+    let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
+    // The paused clock runs out while nobody answers.
+    assert!(matches!(refused(&host).await, RefusalReason::Other(why) if why.contains("in time")));
+    let calling = host.clone();
+    let waiting = tokio::spawn(async move { refused(&calling).await });
+    while person.asked() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let mut events = host.events();
+    host.close().await;
+    assert!(matches!(waiting.await.unwrap(), RefusalReason::Other(why) if why.contains("closed")));
+    while let Some(heard) = events.next().await {
+        assert!(matches!(heard, wharf::Heard::Event(_)));
+    }
+    assert_eq!(shifty.calls(), 0);
 }

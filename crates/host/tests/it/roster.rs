@@ -72,7 +72,7 @@ async fn a_lazy_server_that_is_switched_on_offers_what_it_once_listed() {
     assert_eq!(who(&host, "a").await.unwrap(), "a 1");
     let kept = state.path().join("catalogs");
     until(|| kept.read_dir().is_ok_and(|mut files| files.any(|file| is_catalog(&file.unwrap().path())))).await;
-    for by_hand in [true, false] {
+    for by_hand in [false, true] {
         let mut disabled = lazy.clone();
         disabled.settings.admission = Admission::Disabled;
         host.set_servers(vec![disabled]).await;

@@ -77,7 +77,7 @@ async fn a_server_that_goes_before_it_agrees_has_not_refused() {
     library.shelves().deaf = true;
     let before = library.count("subscriptions/listen");
     library.end.notify_one();
-    next(&mut events, |event| matches!(event, Event::Catalog { .. }).then_some(())).await;
+    next(&mut events, |event| matches!(event, Event::State { state: State::Ready, .. }).then_some(())).await;
     until(|| library.count("subscriptions/listen") > before).await;
     library.shelves().deaf = false;
     library.end.notify_one();

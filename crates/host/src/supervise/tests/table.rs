@@ -18,7 +18,7 @@ disabled      .       .          .         .    .     con+   .       una      . 
 unapproved    .       .          .         .    .     con+   dis     .        .      .x        .x        .       .         .     .      .    .      .   .
 idle          con+    off        con+      .    con+  .      dis     una      con+   .x        .x        .       .         .     .      .    .      .   .
 disconnected  con+    .          con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .
-connecting    .+      off        .+        .    .     .      dis     una      .      rdy       .x        rec     fai       aut   .      .    .      .   .
+connecting    .       off        .+        .    .     .      dis     una      .      rdy       .x        rec     fai       aut   .      .    .      .   .
 auth_required con+    off        con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .
 ready         .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      recx .      .   .?
 ready_lazy    .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      recx .      .   idlx
