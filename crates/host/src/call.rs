@@ -258,8 +258,7 @@ impl Context {
 
     async fn go(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
         let Going { tool, arguments, options, seen, began } = going;
-        let kept = server.kept.load_full();
-        let timeout = options.timeout.or_else(|| kept.timeout(&tool.id.tool));
+        let timeout = options.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
         let patience = Patience::since(began, timeout.unwrap_or(self.options.limits.call));
         let called = server.carry(patience, |passage| {
             let client_options = options.to_client(timeout);

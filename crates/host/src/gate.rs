@@ -344,7 +344,7 @@ fn same(asked: Option<(u64, Option<u64>)>, now: Option<(u64, Option<u64>)>) -> b
     match (asked, now) {
         (None, None) => true,
         (Some((asked, before)), Some((server, after))) => {
-            asked == server && !before.zip(after).is_some_and(|(before, after)| before != after)
+            asked == server && before.zip(after).is_none_or(|(before, after)| before == after)
         }
         _ => false,
     }
