@@ -20,6 +20,9 @@ impl Asker for Terminal {
                 println!("{} wants to call {}", question.caller, question.id);
                 println!("  with {}", Untrusted::new(question.arguments.get()));
                 println!("  because {}", question.reason);
+                if let Some(changed) = &question.changed {
+                    println!("  which is not what was approved:\n{changed}");
+                }
                 println!("o)nce, s)ession, anything else is no:");
                 let mut line = String::new();
                 let read = std::io::stdin().lock().read_line(&mut line);
@@ -44,7 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let host = Host::builder().local(ServerName::new("bell")?, bell).asker(Arc::new(Terminal)).start().await?;
     host.settled().await;
     match host.registry().call("mcp__bell__ring", Call::new(Raw::empty_object(), Caller::agent())).await {
-        Ok(outcome) => println!("{}", outcome.text()),
+        Ok(outcome) => println!("{}", Untrusted::new(outcome.text()).block()),
         Err(failure) => println!("{failure}"),
     }
     host.close().await;

@@ -1,4 +1,4 @@
-//! Keeps two servers, shows what they offer, and calls one of their tools by a rule.
+//! Keeps a server, shows what it offers, and calls one of its tools by a rule.
 //!
 //! `cargo run -p wharf --example embed -- wharf demo-server`: the arguments are a server to start.
 
@@ -9,7 +9,7 @@
 )]
 
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
-use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings};
+use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, Untrusted};
 use wharf::{CallOptions, Host, Raw};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,11 +39,12 @@ async fn embed() -> Result<(), Box<dyn std::error::Error>> {
         println!("{} is {}", status.name, status.state);
     }
     for tool in host.catalog().offered() {
-        println!("  {}", tool.description.shown);
+        println!("  {}", Untrusted::new(&*tool.description.shown));
     }
     let echo = host.resolve("mcp__demo__echo")?;
     let reply = host.call(&echo, &Raw::parse(r#"{"text":"Ahoy!"}"#)?, CallOptions::default()).await?;
-    println!("{}", reply.text()?);
+    // Whatever a server says is shown escaped.
+    println!("{}", Untrusted::new(reply.text()?).block());
 
     host.close().await;
     Ok(())

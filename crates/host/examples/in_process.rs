@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wharf::spec::ServerName;
+use wharf::spec::{ServerName, Untrusted};
 use wharf::tools::{Call, Caller, OpenGate};
 use wharf::{ClosureServer, Host, Raw, ToolCall, ToolReply};
 
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let arguments = Raw::parse(r#"{"port":"Bremen"}"#)?;
     let outcome = host.registry().call("mcp__tides__next_high", Call::new(arguments, Caller::agent())).await?;
-    println!("{}", outcome.text());
+    println!("{}", Untrusted::new(outcome.text()).block());
 
     host.close().await;
     Ok(())

@@ -1,6 +1,6 @@
 //! What all parts of a host share: its servers, its shelf, its gate, and where things are told.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -9,14 +9,14 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use wharf_client::{ConnectOptions, GuardProgram, Limits, Services, Tap, Verdicts};
-use wharf_spec::{Fingerprint, ServerName, Surroundings};
+use wharf_spec::{ServerName, Surroundings};
 use wharf_tools::{Gate, nearest};
 use wharf_wire::Root;
 
 use crate::ask::Asker;
 use crate::audit::Audit;
 use crate::catalog::NameStyle;
-use crate::disk::Disk;
+use crate::disk::{Disk, Released};
 use crate::error::HostError;
 use crate::events::{Crier, Event};
 use crate::gate::RuleGate;
@@ -52,7 +52,7 @@ pub(crate) struct Context {
     pub audit: Option<Audit>,
     pub disk: Option<Disk>,
     /// Definitions of tools that a person has let out of quarantine.
-    pub released: Mutex<HashSet<Fingerprint>>,
+    pub released: Mutex<Released>,
     /// Tasks that are nobody else's: what is looked at from time to time. None of them holds this.
     pub background: Mutex<JoinSet<()>>,
     pub polls: Polls,

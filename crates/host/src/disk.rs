@@ -1,28 +1,35 @@
 //! What a host keeps on disk: what servers listed, which definitions were approved or released, large results, the audit.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::collections::{HashSet, VecDeque};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::watch;
 use wharf_policy::Pins;
-use wharf_spec::{Fingerprint, ServerName, ServerSpec};
+use wharf_spec::{Fingerprint, ServerName, ServerSpec, ToolId};
 use wharf_store::{Document, Privacy, SpillDir, SpillLimits};
 
 use crate::catalog::{Listed, identity, keep, recall};
 use crate::context::Context;
+use crate::events::{Crier, Event};
+
+/// How long what a server lists is kept without being written again.
+const FORGOTTEN: Duration = Duration::from_secs(90 * 24 * 3600);
+/// The most bytes of approved definitions with their texts; a document has room for little more.
+const MOST_PINS: usize = 12 << 20;
+
+/// The form of the file of released definitions.
+const SCHEMA: u32 = 2;
 
 /// What a host keeps, in one private directory. Reading and writing happen on threads that may block.
 pub(crate) struct Disk {
     path: PathBuf,
     spill: Arc<SpillDir>,
-    /// Writes that are under way.
-    pending: watch::Sender<usize>,
-    /// One write at a time, so that what is older never comes last.
-    in_order: Arc<Mutex<()>>,
+    writes: Arc<Writes>,
     /// The approved definitions are about to be written.
     pins_due: Arc<AtomicBool>,
 }
@@ -31,15 +38,27 @@ pub(crate) struct Disk {
 #[derive(Default)]
 pub(crate) struct Approved {
     pub pins: Pins,
-    /// Those let out of quarantine.
-    pub released: HashSet<Fingerprint>,
+    pub released: Released,
 }
 
-/// The definitions a person has let out of quarantine, as they are written.
+/// The definitions of tools that people have let out of quarantine.
+pub(crate) type Released = HashSet<(ToolId, Fingerprint)>;
+
+/// The same as they are written. What schema 1 released, by fingerprint alone and so for every server, has to be
+/// released again.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Released {
+struct ReleasedFile {
+    #[serde(deserialize_with = "known_schema")]
     schema: u32,
-    fingerprints: Vec<Fingerprint>,
+    #[serde(default)]
+    tools: Vec<ReleasedTool>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct ReleasedTool {
+    server: String,
+    tool: String,
+    fingerprint: Fingerprint,
 }
 
 impl Disk {
@@ -52,11 +71,11 @@ impl Disk {
     fn open_now(path: PathBuf) -> Result<(Self, Approved), String> {
         let spill = SpillDir::open(&path.join("results"), SpillLimits::default()).map_err(|error| error.to_string())?;
         spill.clean().map_err(|error| error.to_string())?;
+        forget_old(&path.join("catalogs"), SystemTime::now());
         let pins = load(&path, "approved-tools.json")?.unwrap_or_default();
-        let released: Released = load(&path, "released-tools.json")?.unwrap_or_default();
-        let approved = Approved { pins, released: released.fingerprints.into_iter().collect() };
-        let (pending, in_order, pins_due) = (watch::Sender::default(), Arc::default(), Arc::default());
-        Ok((Self { path, spill: Arc::new(spill), pending, in_order, pins_due }, approved))
+        let released = load::<ReleasedFile>(&path, "released-tools.json")?.unwrap_or_default().read();
+        let (writes, pins_due) = (Arc::default(), Arc::default());
+        Ok((Self { path, spill: Arc::new(spill), writes, pins_due }, Approved { pins, released }))
     }
 
     pub fn spill(&self) -> Arc<SpillDir> {
@@ -72,7 +91,7 @@ impl Disk {
         let identity = identity(spec);
         let document = self.catalog_of(server, &identity);
         let Ok(text) = keep(listed, &identity, SystemTime::now()) else { return };
-        self.write(move || {
+        self.writes.push(move || {
             if let Err(error) = document.write(text.as_bytes()) {
                 tracing::warn!("what a server lists could not be kept: {error}");
             }
@@ -96,42 +115,81 @@ impl Disk {
         Document::at(self.path.join("catalogs").join(format!("{server}-{identity}.json")), Privacy::Private)
     }
 
-    fn keep_released(&self, fingerprints: Vec<Fingerprint>) {
+    fn keep_released(&self, released: Released, crier: Arc<Crier>) {
         let document = Document::at(self.path.join("released-tools.json"), Privacy::Private);
-        self.write(move || save(&document, &Released { schema: 1, fingerprints }));
+        self.writes.push(move || {
+            save(&document, &crier, |old: Option<ReleasedFile>| {
+                let others = old.unwrap_or_default().read();
+                serde_json::to_vec(&ReleasedFile::of(released.union(&others)))
+            });
+        });
     }
 
     /// Writes the approved definitions as they are when their turn comes; many changes become one write.
-    fn keep_pins(&self, pins: impl FnOnce() -> Option<Pins> + Send + 'static) {
+    fn keep_pins(&self, pins: impl FnOnce() -> Option<Pins> + Send + 'static, crier: Arc<Crier>) {
         if self.pins_due.swap(true, Ordering::AcqRel) {
             return;
         }
         let document = Document::at(self.path.join("approved-tools.json"), Privacy::Private);
         let due = Arc::clone(&self.pins_due);
-        self.write(move || {
+        self.writes.push(move || {
             due.store(false, Ordering::Release);
-            if let Some(pins) = pins() {
-                save(&document, &pins);
-            }
-        });
-    }
-
-    fn write(&self, write: impl FnOnce() + Send + 'static) {
-        self.pending.send_modify(|pending| *pending += 1);
-        let (pending, in_order) = (self.pending.clone(), Arc::clone(&self.in_order));
-        tokio::task::spawn_blocking(move || {
-            {
-                let _in_order = in_order.lock().unwrap_or_else(PoisonError::into_inner);
-                write();
-            }
-            pending.send_modify(|pending| *pending -= 1);
+            let Some(pins) = pins() else { return };
+            save(&document, &crier, |old: Option<Pins>| {
+                let mut all = pins.clone();
+                old.iter().for_each(|others| all.merge(others));
+                pins_text(all)
+            });
         });
     }
 
     /// Waits until everything so far is written.
     pub async fn flush(&self) {
         // Fails only without the sender, which is here.
-        let _ = self.pending.subscribe().wait_for(|pending| *pending == 0).await;
+        let _ = self.writes.pending.subscribe().wait_for(|pending| *pending == 0).await;
+    }
+}
+
+/// What is to be written, one after the other in the order in which it came.
+#[derive(Default)]
+struct Writes {
+    /// Bounded by what is kept: a list of each server when it changes, and what people say.
+    waiting: Mutex<VecDeque<Write>>,
+    one_at_a_time: Mutex<()>,
+    /// How many wait or are under way.
+    pending: watch::Sender<usize>,
+}
+
+type Write = Box<dyn FnOnce() + Send>;
+
+impl Writes {
+    fn push(self: &Arc<Self>, write: impl FnOnce() + Send + 'static) {
+        let underway = Underway::new(Arc::clone(self));
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(Box::new(write));
+        tokio::task::spawn_blocking(move || underway.0.write_next());
+    }
+
+    /// Writes what has waited longest, which need not be what this thread was started for.
+    fn write_next(&self) {
+        let _alone = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        next.into_iter().for_each(|write| write());
+    }
+}
+
+/// One of those that are pending, until it is dropped, even by a panic.
+struct Underway(Arc<Writes>);
+
+impl Underway {
+    fn new(writes: Arc<Writes>) -> Self {
+        writes.pending.send_modify(|pending| *pending += 1);
+        Self(writes)
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.0.pending.send_modify(|pending| *pending -= 1);
     }
 }
 
@@ -140,36 +198,96 @@ impl Context {
     pub fn keep_pins(&self) {
         if let Some(disk) = &self.disk {
             let rules = Arc::downgrade(&self.rules);
-            disk.keep_pins(move || Some(rules.upgrade()?.pins()));
+            disk.keep_pins(move || Some(rules.upgrade()?.pins()), Arc::clone(&self.crier));
         }
     }
 
-    pub fn is_released(&self, fingerprint: &Fingerprint) -> bool {
-        self.released.lock().unwrap_or_else(PoisonError::into_inner).contains(fingerprint)
+    /// Whether a person has let just this definition of this tool out of quarantine.
+    pub fn is_released(&self, tool: ToolId, definition: Fingerprint) -> bool {
+        self.released.lock().unwrap_or_else(PoisonError::into_inner).contains(&(tool, definition))
     }
 
-    /// Lets a definition out of quarantine.
-    pub fn release(&self, fingerprint: Fingerprint) {
-        let fingerprints = {
+    /// Lets a definition of a tool out of quarantine.
+    pub fn release(&self, tool: ToolId, definition: Fingerprint) {
+        let all = {
             let mut released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
-            released.insert(fingerprint);
-            released.iter().copied().collect()
+            released.insert((tool, definition));
+            released.clone()
         };
         if let Some(disk) = &self.disk {
-            disk.keep_released(fingerprints);
+            disk.keep_released(all, Arc::clone(&self.crier));
         }
     }
 }
 
-fn load<T: for<'de> Deserialize<'de>>(folder: &std::path::Path, name: &str) -> Result<Option<T>, String> {
+/// What a later version wrote is not read as something else, and so not overwritten.
+fn known_schema<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let schema = u32::deserialize(from)?;
+    if schema > SCHEMA { Err(D::Error::custom(format!("schema {schema} is not {SCHEMA}"))) } else { Ok(schema) }
+}
+
+impl ReleasedFile {
+    fn of<'a>(released: impl Iterator<Item = &'a (ToolId, Fingerprint)>) -> Self {
+        let entry = |(id, fingerprint): &(ToolId, Fingerprint)| ReleasedTool {
+            server: id.server.to_string(),
+            tool: id.tool.to_string(),
+            fingerprint: *fingerprint,
+        };
+        let mut tools: Vec<ReleasedTool> = released.map(entry).collect();
+        tools.sort_by_cached_key(|tool| (tool.server.clone(), tool.tool.clone(), tool.fingerprint.0));
+        Self { schema: SCHEMA, tools }
+    }
+
+    fn read(self) -> Released {
+        let entry = |tool: ReleasedTool| {
+            let server = ServerName::new(&tool.server).ok()?;
+            Some((ToolId::new(&server, tool.tool.as_str()), tool.fingerprint))
+        };
+        self.tools.into_iter().filter_map(entry).collect()
+    }
+}
+
+/// The text of what was approved, short enough to be read again.
+fn pins_text(mut pins: Pins) -> serde_json::Result<Vec<u8>> {
+    let text = serde_json::to_vec(&pins)?;
+    if text.len() <= MOST_PINS {
+        return Ok(text);
+    }
+    pins.drop_definitions();
+    serde_json::to_vec(&pins)
+}
+
+/// Removes what was listed by servers that have not run for long, as far as that is possible.
+fn forget_old(catalogs: &Path, now: SystemTime) {
+    let Ok(entries) = std::fs::read_dir(catalogs) else { return };
+    for entry in entries.flatten() {
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        let age = modified.ok().and_then(|modified| now.duration_since(modified).ok());
+        let named = entry.path().extension().is_some_and(|extension| extension == "json");
+        if named && age.is_some_and(|age| age > FORGOTTEN) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn load<T: for<'de> Deserialize<'de>>(folder: &Path, name: &str) -> Result<Option<T>, String> {
     let document = Document::at(folder.join(name), Privacy::Private);
     let Some(loaded) = document.load().map_err(|error| error.to_string())? else { return Ok(None) };
     serde_json::from_slice(&loaded.bytes).map(Some).map_err(|error| format!("`{name}` is damaged: {error}"))
 }
 
-fn save(document: &Document, value: &impl Serialize) {
-    let saved = serde_json::to_vec(value).map_err(|error| error.to_string());
-    if let Err(error) = saved.and_then(|text| document.write(&text).map_err(|error| error.to_string())) {
+/// Writes what people said, together with what is there by then: another process may have written it.
+fn save<T: for<'de> Deserialize<'de>>(
+    document: &Document,
+    crier: &Crier,
+    text: impl Fn(Option<T>) -> serde_json::Result<Vec<u8>>,
+) {
+    let saved = document.update(|old| text(old.map(serde_json::from_slice).transpose()?).map(Some));
+    if let Err(error) = saved {
         tracing::error!("what was approved could not be kept: {error}");
+        crier.tell(Event::NotKept { text: error.to_string() });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,8 @@ use crate::trouble::Trouble;
 
 /// Events kept for a reader that is slow; older ones are dropped for it, and it is told how many.
 const KEPT: usize = 1024;
+/// The most bytes of a server's that one event keeps.
+const LONGEST: usize = 16 << 10;
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -46,7 +48,7 @@ pub enum Event {
     Log {
         /// Which server.
         server: ServerName,
-        /// What.
+        /// What. Data of more than 16 KiB is a JSON string of its beginning.
         message: LogMessage,
     },
     /// A resource that is watched has changed.
@@ -64,7 +66,8 @@ pub enum Event {
         server: ServerName,
         /// The tool or the resource.
         target: String,
-        /// What came of it, as a result of the protocol, or why nothing did.
+        /// What came of it, as a result of the protocol, or why nothing did. A result of more than 16 KiB is a JSON
+        /// string of its beginning.
         outcome: Result<Raw, String>,
     },
     /// Somebody is being asked something.
@@ -85,6 +88,11 @@ pub enum Event {
     },
     /// The audit log cannot be written.
     AuditFailed {
+        /// Why.
+        text: String,
+    },
+    /// What people approved or released could not be written down: it holds only as long as the host runs.
+    NotKept {
         /// Why.
         text: String,
     },
@@ -148,15 +156,93 @@ impl Crier {
         self.0.load().as_ref().is_some_and(|teller| teller.receiver_count() > 0)
     }
 
+    /// Tells whoever listens. What servers say is copied and bounded: events wait in a ring, and a piece of a message
+    /// would keep the whole of it.
     pub fn tell(&self, event: Event) {
-        if let Some(teller) = &*self.0.load() {
-            // Nobody listens: nothing to tell.
-            let _ = teller.send(Told { at: SystemTime::now(), event });
+        if let Some(teller) = self.0.load().as_ref().filter(|teller| teller.receiver_count() > 0) {
+            // Fails where the last one has just stopped listening.
+            let _ = teller.send(Told { at: SystemTime::now(), event: bounded(event) });
         }
     }
 
     /// Tells nothing any more; whoever listens hears that it is over.
     pub fn end(&self) {
         self.0.store(None);
+    }
+}
+
+fn bounded(mut event: Event) -> Event {
+    match &mut event {
+        Event::Progress { progress, .. } => {
+            progress.token = copied(&progress.token);
+            progress.message.iter_mut().for_each(shorten);
+        }
+        Event::Log { message, .. } => {
+            message.data = copied(&message.data);
+            message.logger.iter_mut().for_each(shorten);
+        }
+        Event::ResourceUpdated { uri, .. } => shorten(uri),
+        Event::Polled { target, outcome, .. } => {
+            shorten(target);
+            match outcome {
+                Ok(result) => *result = copied(result),
+                Err(why) => shorten(why),
+            }
+        }
+        _ => {}
+    }
+    event
+}
+
+fn shorten(text: &mut String) {
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push('…');
+        text.shrink_to_fit();
+    }
+}
+
+/// The same value in memory of its own, or the beginning of its text.
+fn copied(value: &Raw) -> Raw {
+    let text = value.get();
+    if text.len() <= LONGEST {
+        return Raw::known(text.to_owned());
+    }
+    let beginning = format!("{}…", &text[..text.floor_char_boundary(LONGEST)]);
+    Raw::of(&beginning).unwrap_or_else(|_| Raw::known("null"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_wire::LogLevel;
+
+    async fn told(event: Event) -> Event {
+        let crier = Crier::new();
+        let mut events = crier.listen();
+        crier.tell(event);
+        let Some(Heard::Event(told)) = events.next().await else { panic!("nothing was told") };
+        told.event
+    }
+
+    #[tokio::test]
+    async fn an_event_keeps_little_of_what_a_server_says() {
+        let server = ServerName::new("one").unwrap();
+        for (length, whole) in [(10, true), (1 << 20, false)] {
+            let text = "ü".repeat(length);
+            let data = Raw::of(&text).unwrap();
+            let message = LogMessage { level: LogLevel::Info, logger: Some(text.clone()), data: data.clone() };
+            let Event::Log { message, .. } = told(Event::Log { server: server.clone(), message }).await else {
+                panic!("another event")
+            };
+            assert_eq!((message.data == data, message.logger == Some(text.clone())), (whole, whole));
+            assert!(message.data.as_bytes().len() < LONGEST + 100 && message.logger.unwrap().len() < LONGEST + 10);
+            assert_ne!(message.data.as_bytes().as_ptr(), data.as_bytes().as_ptr());
+            let updated = told(Event::ResourceUpdated { server: server.clone(), uri: text.clone() }).await;
+            assert!(matches!(updated, Event::ResourceUpdated { uri, .. } if (uri == text) == whole));
+            let (subscription, target) = ("poll-1".to_owned(), "t".to_owned());
+            let polled = Event::Polled { subscription, server: server.clone(), target, outcome: Ok(data.clone()) };
+            assert!(matches!(told(polled).await, Event::Polled { outcome: Ok(it), .. } if (it == data) == whole));
+        }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use wharf_client::{Answer, Connection};
 use wharf_json::Raw;
 use wharf_spec::{ServerEntry, ServerName, ToolId};
-use wharf_tools::Registry;
+use wharf_tools::{Refusal, RefusalReason, Registry};
 
 use crate::builder::HostBuilder;
 use crate::call::{CallOptions, Reply};
@@ -136,8 +136,9 @@ impl Host {
         self.context().rules.problems()
     }
 
-    /// Lets a tool out of quarantine, with the definition it has now and no other.
-    pub async fn release(&self, tool: &ToolId) -> Result<(), HostError> {
+    /// Lets a tool out of quarantine, with the definition that a person has seen and no other. Refused where the tool
+    /// is defined differently by now.
+    pub async fn release(&self, tool: &ToolId, seen: wharf_spec::Fingerprint) -> Result<(), HostError> {
         let context = self.context();
         let server = context.server(tool.server.as_str())?;
         let found = context.shelf.peek().tool(tool).map(|tool| tool.fingerprint);
@@ -149,7 +150,10 @@ impl Host {
                 because: None,
             });
         };
-        context.release(fingerprint);
+        if fingerprint != seen {
+            return Err(HostError::Refused(Refusal::new(RefusalReason::ApprovalStale)));
+        }
+        context.release(tool.clone(), seen);
         context.filter_anew(&server).await;
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use wharf_client::{Connection, Listing};
+use wharf_spec::{ServerName, ToolId};
 use wharf_wire::ToolDefinition;
 
 use crate::attend::Lists;
@@ -61,7 +62,7 @@ impl Context {
 
     fn section(&self, server: &Server, listed: Listed) -> Section {
         let kept = server.kept.load();
-        let inspector = |tool: &ToolDefinition| self.quarantined(tool);
+        let inspector = |tool: &ToolDefinition| self.quarantined(&server.name, tool);
         Section::build(SectionParts {
             server: &server.name,
             style: self.options.names,
@@ -73,9 +74,10 @@ impl Context {
     }
 
     /// Why a tool is kept from models, unless a person has released just this definition of it.
-    fn quarantined(&self, tool: &ToolDefinition) -> Option<String> {
+    fn quarantined(&self, server: &ServerName, tool: &ToolDefinition) -> Option<String> {
         let findings = inspect(tool);
-        if !is_quarantined(&findings) || self.is_released(&fingerprint(tool)) {
+        let id = || ToolId::new(server, tool.name.as_str());
+        if !is_quarantined(&findings) || self.is_released(id(), fingerprint(tool)) {
             return None;
         }
         Some(

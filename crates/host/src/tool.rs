@@ -10,7 +10,7 @@ use crate::catalog::CatalogTool;
 use crate::context::Context;
 use crate::error::HostError;
 use crate::events::Event;
-use crate::results::limited;
+use crate::results::{limited, visible};
 
 /// One tool of one server. It does not keep its host alive.
 pub(crate) struct ServerTool {
@@ -34,7 +34,7 @@ impl ServerTool {
         let outcome = reply.outcome().map_err(|odd| {
             error(&HostError::Call { server: self.tool.id.server.clone(), error: CallError::from(odd) })
         })?;
-        Ok(limited(outcome, context.options.results, context.spill()).await)
+        Ok(limited(visible(outcome), context.options.results, context.spill()).await)
     }
 
     /// Takes progress to the events, and to the caller where it wants any.
@@ -65,8 +65,8 @@ impl Tool for ServerTool {
 /// What a caller that knows nothing of servers is told.
 pub(crate) fn error(error: &HostError) -> ToolError {
     let kind = match error {
-        HostError::NotInTime { .. } => ToolErrorKind::TimedOut,
-        HostError::Unavailable { .. } | HostError::Closed => ToolErrorKind::Unavailable,
+        // Nothing has left yet where the time went by before.
+        HostError::NotInTime { .. } | HostError::Unavailable { .. } | HostError::Closed => ToolErrorKind::Unavailable,
         HostError::Call { error, .. } => match error {
             CallError::TimedOut { .. } => ToolErrorKind::TimedOut,
             CallError::ServerGone(_) | CallError::Busy => ToolErrorKind::Unavailable,
@@ -80,5 +80,24 @@ pub(crate) fn error(error: &HostError) -> ToolError {
     match error.hint() {
         Some(hint) => told.with_next(hint),
         None => told,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wharf_spec::ServerName;
+
+    use super::*;
+
+    #[test]
+    fn what_has_not_left_may_be_called_again() {
+        let (server, after) = (ServerName::new("one").unwrap(), Duration::from_secs(1));
+        let waited = HostError::NotInTime { server: server.clone(), what: "connecting", after, trouble: None };
+        let called = HostError::Call { server, error: CallError::Busy };
+        for (failed, kind) in [(waited, ToolErrorKind::Unavailable), (called, ToolErrorKind::Unavailable)] {
+            assert_eq!(error(&failed).kind, kind, "{failed}");
+        }
     }
 }

@@ -81,6 +81,25 @@ impl Pins {
         Ok(())
     }
 
+    /// Takes in what others have approved as well. Where both know a tool, what is here counts as the later.
+    ///
+    /// No more is remembered than otherwise: tools past the most of one server are not taken in.
+    pub fn merge(&mut self, other: &Self) {
+        for (server, theirs) in &other.servers {
+            let ours = self.servers.entry(server.clone()).or_default();
+            for (tool, pin) in theirs {
+                if ours.len() < MOST_TOOLS || ours.contains_key(tool) {
+                    ours.entry(tool.clone()).or_insert_with(|| pin.clone()).take_in(pin);
+                }
+            }
+        }
+    }
+
+    /// Drops the texts of definitions, which are much. What was approved is still known, but not how it differs.
+    pub fn drop_definitions(&mut self) {
+        self.servers.values_mut().flat_map(HashMap::values_mut).for_each(|pin| pin.definition = "".into());
+    }
+
     /// Forgets a tool: its next definition is new.
     pub fn forget(&mut self, tool: &ToolId) {
         if let Some(tools) = self.servers.get_mut(&tool.server) {
@@ -91,6 +110,15 @@ impl Pins {
     /// Forgets every tool of a server.
     pub fn forget_server(&mut self, server: &ServerName) {
         self.servers.remove(server);
+    }
+}
+
+impl Pin {
+    fn take_in(&mut self, other: &Self) {
+        let more = other.fingerprints.iter().filter(|known| !self.fingerprints.contains(known));
+        let more: Vec<Fingerprint> = more.copied().collect();
+        self.fingerprints.extend(more);
+        self.fingerprints.truncate(MOST_DEFINITIONS);
     }
 }
 
@@ -193,6 +221,32 @@ mod tests {
         assert_eq!(pins.approve(tool("b"), print(1), ""), Err(PinsFull(tool("b").server)));
         assert_eq!(pins.approve(tool("a"), print(1), ""), Ok(()));
         assert_eq!(pins.standing(&tool("1"), &print(2)), changed(""));
+    }
+
+    #[test]
+    fn what_two_have_approved_is_known_to_both() {
+        let (mut ours, mut theirs) = (Pins::default(), Pins::default());
+        ours.approve(tool("a"), print(1), "ours").unwrap();
+        theirs.approve(tool("a"), print(1), "theirs").unwrap();
+        theirs.approve(tool("a"), print(2), "theirs").unwrap();
+        theirs.approve(tool("b"), print(3), "b").unwrap();
+        ours.merge(&theirs);
+        for (name, byte, expected) in [
+            ("a", 1, PinState::Known),
+            ("a", 2, PinState::Known),
+            ("a", 3, changed("ours")),
+            ("b", 3, PinState::Known),
+            ("c", 1, PinState::New),
+        ] {
+            assert_eq!(ours.standing(&tool(name), &print(byte)), expected, "{name} {byte}");
+        }
+        (10..20).for_each(|byte| theirs.approve(tool("a"), print(byte), "").unwrap());
+        ours.merge(&theirs);
+        assert_eq!(ours.standing(&tool("a"), &print(1)), PinState::Known);
+        assert_eq!(ours.servers[&tool("a").server]["a"].fingerprints.len(), MOST_DEFINITIONS);
+        ours.drop_definitions();
+        assert_eq!(ours.standing(&tool("a"), &print(1)), PinState::Known);
+        assert_eq!(ours.standing(&tool("a"), &print(99)), changed(""));
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Outcome {
     pub fn report(&self) -> Report {
         let (output, error) = match self.is_error {
             true => (String::new(), Some(self.complaint())),
-            false => (self.blocks_text(|block| !self.repeats_data(block)), None),
+            false => (self.unrepeated_text(), None),
         };
         Report { success: !self.is_error, output, data: self.data.clone(), error }
     }
@@ -90,7 +90,16 @@ impl Outcome {
         self.data.as_ref().map_or("the tool failed and did not say why", Raw::get).to_owned()
     }
 
-    fn blocks_text(&self, wanted: impl Fn(&Block) -> bool) -> String {
+    /// The text of the blocks but for those that say the data once more, as far as they are compared.
+    fn unrepeated_text(&self) -> String {
+        let mut compared = 0;
+        self.blocks_text(|block| {
+            compared += usize::from(plain_text(block).is_some());
+            compared > repeat::MOST_COMPARED || !self.repeats_data(block)
+        })
+    }
+
+    fn blocks_text(&self, mut wanted: impl FnMut(&Block) -> bool) -> String {
         let texts: Vec<_> = self.blocks.iter().filter(|block| wanted(block)).map(Block::as_text).collect();
         texts.join("\n")
     }

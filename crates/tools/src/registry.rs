@@ -131,7 +131,7 @@ impl Registry {
 
     /// The tool a person was asked about, or the one in its place where that is the same.
     fn find_still(&self, name: &str, asked: &Description) -> Result<Arc<dyn Tool>, CallFailure> {
-        let same = |tool: &Arc<dyn Tool>| **tool.description() == *asked;
+        let same = |tool: &Arc<dyn Tool>| is_same(tool.description(), asked);
         let stale = || CallFailure::Refused(Refusal::new(RefusalReason::ApprovalStale));
         self.find(name).ok().filter(same).ok_or_else(stale)
     }
@@ -148,5 +148,42 @@ impl Registry {
     }
 }
 
+/// Whether two descriptions are of one tool. Where it comes from says so: hints are told differently of a provider that
+/// has just come back than of one that is only remembered.
+fn is_same(now: &Description, asked: &Description) -> bool {
+    match (&now.origin, &asked.origin) {
+        (Some(now), Some(asked)) => now == asked,
+        _ => now == asked,
+    }
+}
+
 /// What was said is repeated in errors, so not all of it is kept.
 const LONGEST_SAID: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Origin;
+    use wharf_json::Raw;
+    use wharf_spec::Fingerprint;
+
+    #[test]
+    fn a_tool_is_the_same_by_where_it_comes_from() {
+        let of = |origin: Option<u8>, read_only| {
+            let mut description = Description::new("read", "Reads.", Raw::empty_object());
+            let from = |byte| Origin { provider: "a".into(), name: "r".into(), fingerprint: Fingerprint([byte; 32]) };
+            description.origin = origin.map(from);
+            description.hints.read_only = read_only;
+            description
+        };
+        for (now, asked, expected) in [
+            (of(Some(1), Some(true)), of(Some(1), None), true),
+            (of(Some(1), None), of(Some(2), None), false),
+            (of(Some(1), None), of(None, None), false),
+            (of(None, None), of(None, None), true),
+            (of(None, Some(true)), of(None, None), false),
+        ] {
+            assert_eq!(is_same(&now, &asked), expected, "{now:?} {asked:?}");
+        }
+    }
+}

@@ -7,6 +7,8 @@ use wharf_json::{Bounds, Raw, members};
 
 /// Longer texts are not compared, and count as saying something of their own.
 const LONGEST: usize = 1 << 20;
+/// The most texts of one outcome that are compared with the whole of its data.
+pub(crate) const MOST_COMPARED: usize = 8;
 /// Every level is read again for the one above it, so there are not to be many.
 const BOUNDS: Bounds = Bounds { depth: 16, nodes: 50_000 };
 
@@ -24,7 +26,7 @@ pub(crate) fn is_json_of(text: &str, data: &Raw) -> bool {
 /// `{"result": …}` is how tools without a structured answer are given one; the texts are then the value, or its
 /// elements one by one.
 pub(crate) fn say(texts: &[&str], data: &Raw) -> bool {
-    if texts.iter().any(|text| is_json_of(text, data)) {
+    if texts.iter().take(MOST_COMPARED).any(|text| is_json_of(text, data)) {
         return true;
     }
     let Some(value) = wrapped(data) else { return false };
@@ -136,6 +138,8 @@ mod tests {
             (&[r#"["a","b"]"#], r#"{"result":["a","b"]}"#, true),
             (&["a", "b"], r#"["a","b"]"#, false),
             (&[], r#"{"result":[]}"#, false),
+            (&["", "", "", "", "", "", "", "{}"], "{}", true),
+            (&["", "", "", "", "", "", "", "", "{}"], "{}", false),
         ] {
             assert_eq!(say(texts, &raw(data)), expected, "{texts:?} as {data}");
         }

@@ -28,6 +28,7 @@ pub use kept::{KeptError, keep, recall};
 pub use listed::{Freshness, ListName, Listed};
 pub use marks::{Mark, SchemaFault};
 pub use naming::{NameStyle, Names, name};
+pub(crate) use neutral::visible;
 pub use neutral::{DESCRIPTION, INSTRUCTIONS, Neutral, TITLE, neutral};
 pub use resolve::Unresolved;
 pub use schema::{Compiled, compile};

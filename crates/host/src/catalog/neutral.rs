@@ -43,7 +43,8 @@ pub fn neutral(text: &str, limit: usize) -> Neutral<'_> {
     Neutral { text: shown, revealed, cut }
 }
 
-fn visible(text: &str) -> Cow<'_, str> {
+/// Makes a text visible, however long it is; borrowed where nothing had to be done.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(acts) || runs(text).all(|run| !run.hidden) {
         return Cow::Borrowed(text);
     }

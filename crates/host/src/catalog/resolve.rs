@@ -44,10 +44,10 @@ impl Catalog {
             Found::Several(held) => held.into_iter().map(|held| &held.value).collect(),
             Found::Nothing => self.readings(name),
         };
-        let shown = readings.iter().find(|tool| *tool.description.shown == *name);
-        match (shown, &readings[..]) {
-            (Some(tool), _) | (None, [tool]) => Ok(tool),
-            (None, []) => Err(Unresolved::Unknown { name: name.to_owned(), nearest: self.nearest(name) }),
+        let mut shown = readings.iter().filter(|tool| *tool.description.shown == *name);
+        match (shown.next(), shown.next(), &readings[..]) {
+            (Some(tool), None, _) | (None, _, [tool]) => Ok(tool),
+            (_, _, []) => Err(Unresolved::Unknown { name: name.to_owned(), nearest: self.nearest(name) }),
             _ => {
                 let candidates = readings.iter().map(|tool| tool.id.clone()).collect();
                 Err(Unresolved::Ambiguous { name: name.to_owned(), candidates })

@@ -8,6 +8,7 @@ mod copy;
 mod flatten;
 mod keyword;
 mod measure;
+mod refer;
 
 use std::borrow::Cow;
 
@@ -58,7 +59,10 @@ fn compiled(schema: &Raw) -> Result<Compiled, SchemaFault> {
         members = flatten::flatten(members);
         marks.push(Mark::SchemaFlattened);
     }
-    let top = Tree::Object(of_type_object(members));
+    let (top, dropped) = refer::complete(of_type_object(members));
+    if let Some(reference) = dropped.filter(|_| !marks.iter().any(|mark| matches!(mark, Mark::ReferenceDropped(_)))) {
+        marks.push(Mark::ReferenceDropped(reference));
+    }
     Ok(Compiled { schema: if top == tree { schema.clone() } else { written(&top) }, marks })
 }
 

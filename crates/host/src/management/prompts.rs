@@ -15,7 +15,7 @@ use super::resources::sections;
 use crate::catalog::ListName;
 use crate::context::Context;
 use crate::error::HostError;
-use crate::results::{block, limited};
+use crate::results::{block, limited, visible};
 use crate::server::Server;
 use crate::tool::error;
 
@@ -78,7 +78,7 @@ pub(super) async fn expand(context: Arc<Context>, call: Call) -> Result<Outcome,
     });
     let expanded = expanded.await.map_err(|failed| unexpanded(&context, &server, &name, &failed))?;
     let outcome = Outcome::new(messages(&server.name, &name, &expanded));
-    Ok(limited(outcome, context.options.results, context.spill()).await)
+    Ok(limited(visible(outcome), context.options.results, context.spill()).await)
 }
 
 /// The messages, each below a line that says whose it is.

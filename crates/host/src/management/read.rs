@@ -15,7 +15,7 @@ use super::arguments::{ReadingArguments, check_uri, decode, server_of};
 use super::output::{Entries, NAME, URI, answer, told, told_if};
 use crate::context::Context;
 use crate::error::HostError;
-use crate::results::{ResultLimits, limited};
+use crate::results::{ResultLimits, limited, visible};
 use crate::server::Server;
 use crate::tool::error;
 
@@ -121,7 +121,7 @@ async fn piece<'a>(context: &Context, contents: &'a ResourceContents, room: usiz
     };
     let block = Block::Resource { uri: String::new(), mime: contents.mime_type.clone(), contents: inside, raw: None };
     let limits = ResultLimits { text: room, attachment: room / 4 * 3 };
-    for block in limited(Outcome::new(vec![block]), limits, context.spill()).await.blocks {
+    for block in limited(visible(Outcome::new(vec![block])), limits, context.spill()).await.blocks {
         piece.take(block);
     }
     piece

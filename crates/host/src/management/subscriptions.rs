@@ -1,11 +1,12 @@
 //! Beginning and ending what goes on by itself: watched resources and polling.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use wharf_json::Raw;
 use wharf_spec::{ToolId, Untrusted};
-use wharf_tools::{Call, Caller, Outcome, ToolError, ToolErrorKind};
+use wharf_tools::{Attempt, Call, Caller, Check, Outcome, ToolError, ToolErrorKind};
 
 use super::arguments::{
     PolledType, PollingArguments, UnpollingArguments, UnwatchingArguments, WatchingArguments, check_text, check_uri,
@@ -14,9 +15,9 @@ use super::arguments::{
 use super::output::{answer, json};
 use super::read::nearest_uri;
 use super::watches::{NotWatched, Which};
-use crate::call::CallOptions;
 use crate::context::Context;
-use crate::polling::{self, NotBegun, Subject, Target};
+use crate::error::HostError;
+use crate::polling::{self, NotBegun, PermittedBy, Subject, Target};
 use crate::server::Server;
 use crate::tool::error;
 
@@ -90,7 +91,7 @@ pub(super) async fn poll(context: Arc<Context>, call: Call) -> Result<Outcome, T
     let target = match (asked.r#type, &asked.tool_name, &asked.uri) {
         (PolledType::Tool, Some(tool), None) => {
             let arguments = asked.arguments.map_or_else(Raw::empty_object, |arguments| call.arguments.part(arguments));
-            polled_tool(&context, ToolId::new(&server.name, tool.as_str()), arguments, &call).await?
+            polled_tool(&context, ToolId::new(&server.name, tool.as_str()), arguments, (&call, interval)).await?
         }
         (PolledType::Resource, None, Some(uri)) if asked.arguments.is_none() => {
             check_uri(uri)?;
@@ -111,15 +112,31 @@ pub(super) async fn poll(context: Arc<Context>, call: Call) -> Result<Outcome, T
 }
 
 /// Decides about polling a tool as about a call of it: whoever has to be asked is asked now, for all of the polling.
-async fn polled_tool(context: &Context, id: ToolId, arguments: Raw, call: &Call) -> Result<Target, ToolError> {
+///
+/// The question says that it is about more than one call.
+async fn polled_tool(
+    context: &Context,
+    id: ToolId,
+    arguments: Raw,
+    (call, interval): (&Call, Duration),
+) -> Result<Target, ToolError> {
     if !arguments.is_object() {
         return Err(wrong("`arguments` is an object"));
     }
     let caller: Caller = call.caller.clone();
-    let mut options = CallOptions::default().caller(caller.clone());
-    options.timeout = call.timeout;
-    let tool = context.permitted(&id, &arguments, &options).await.map_err(|failed| error(&failed))?;
-    Ok(Target::Tool { id, arguments, permitted: tool.fingerprint, caller })
+    let seconds = interval.as_secs_f64();
+    let name = format!("{} (again and again, every {seconds} s, until stopped)", caller.name);
+    let repeated = Caller { name: name.into(), consent: caller.consent };
+    let tool = context.find_tool(&id, call.timeout).await.map_err(|failed| error(&failed))?;
+    let attempt = Attempt { caller: &repeated, tool: &tool.description, arguments: &arguments };
+    let by = match context.gate.check(attempt) {
+        Check::Pass => Ok(PermittedBy::Rules),
+        Check::Refuse(refusal) => Err(refusal),
+        Check::Ask(answer) => answer.await.map(|()| PermittedBy::Person),
+    };
+    let by = by.map_err(|refusal| error(&HostError::Refused(refusal)))?;
+    // Should it be another tool by now, the first poll finds out.
+    Ok(Target::Tool { id, arguments, permitted: tool.fingerprint, by, caller })
 }
 
 /// A server that has no resources is not asked for any.

@@ -47,7 +47,8 @@ pub(super) enum NotWatched {
 }
 
 impl Watches {
-    /// Watches a resource, and says what the subscription is called. One that is watched already keeps its name.
+    /// Watches a resource, and says what the subscription is called. One that is watched already keeps its name, if the
+    /// server still tells of it.
     ///
     /// Dropped while it waits, nothing is watched.
     pub(super) async fn begin(
@@ -57,7 +58,8 @@ impl Watches {
         uri: &str,
         patience: Patience,
     ) -> Result<String, NotWatched> {
-        if let Some(number) = self.lock().find(server, uri) {
+        let known = self.lock().find(server, uri);
+        if let Some(number) = known.filter(|_| server.watched.agreed().iter().any(|agreed| agreed == uri)) {
             return Ok(id(number));
         }
         let (wanting, version) = self.want(server, uri).ok_or(NotWatched::TooMany)?;
@@ -206,6 +208,8 @@ mod tests {
             ("a:x", &[][..], Err(NotWatched::NotAgreed), 0),
             ("a:x", &["a:x"], Ok("watch-1"), 1),
             ("a:x", &[], Ok("watch-1"), 1),
+            // By now the server has said that it does not tell of it any more.
+            ("a:x", &[], Err(NotWatched::NotAgreed), 1),
             ("a:y", &["a:x", "a:y"], Ok("watch-2"), 2),
         ] {
             let begun = begin(&host, &server, uri, agreed).await;

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use wharf_spec::{ServerName, Untrusted};
 
 pub(crate) use cadence::{DEFAULT, LONGEST, MINIMUM};
-pub(crate) use poll::{Subject, Target};
+pub(crate) use poll::{PermittedBy, Subject, Target};
 
 use crate::context::Context;
 use crate::server::Server;

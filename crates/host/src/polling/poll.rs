@@ -12,7 +12,10 @@ use crate::call::CallOptions;
 use crate::context::Context;
 use crate::error::HostError;
 use crate::management::{base64, nearest_uri};
-use crate::results;
+use crate::results::{self, ResultLimits, limited, visible};
+
+/// The most bytes of a result in a note, which has room for little more.
+const LONGEST_NOTE: usize = 3000;
 
 /// What a subscription is about.
 pub(crate) struct Subject {
@@ -29,11 +32,22 @@ pub(crate) enum Target {
         arguments: Raw,
         /// The definition that was permitted.
         permitted: Fingerprint,
+        /// Who permitted it.
+        by: PermittedBy,
         /// On whose behalf it was.
         caller: Caller,
     },
     /// A resource is read.
     Resource { uri: String },
+}
+
+/// Who permitted that a tool is polled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PermittedBy {
+    /// Rules, trust or an earlier answer; as long as they do.
+    Rules,
+    /// A person who was asked about the whole of the polling.
+    Person,
 }
 
 /// Why a poll came to nothing.
@@ -61,22 +75,27 @@ impl Target {
         }
     }
 
-    /// What a result says, as text: untrusted.
-    pub fn text(&self, result: &Raw, context: &Context) -> String {
+    /// What a result says, as text, no more of it than a note has room for: untrusted.
+    pub async fn text(&self, result: &Raw, context: &Context) -> String {
         let bounds = &context.options.limits.bounds;
         let outcome = match self {
             Self::Tool { .. } => ToolResult::view(result.clone(), bounds).map(|result| results::outcome(&result)),
             Self::Resource { .. } => ReadResult::view(result.clone(), bounds).map(|read| outcome_of(&read)),
         };
-        outcome.map_or_else(|error| format!("[it makes no sense: {error}]"), |outcome| outcome.text())
+        // Pictures are not in a note at all, and so not put aside.
+        let limits = ResultLimits { text: context.options.results.text.min(LONGEST_NOTE), attachment: usize::MAX };
+        match outcome {
+            Ok(outcome) => limited(visible(outcome), limits, context.spill()).await.text(),
+            Err(error) => format!("[it makes no sense: {error}]"),
+        }
     }
 }
 
 /// Asks once. Dropped while it waits, the call is withdrawn.
 pub(super) async fn poll(context: &Context, subject: &Subject) -> Result<Raw, Missed> {
     match &subject.target {
-        Target::Tool { id, arguments, permitted, caller } => {
-            poll_tool(context, id, arguments, (permitted, caller)).await
+        Target::Tool { id, arguments, permitted, by, caller } => {
+            poll_tool(context, id, arguments, (permitted, *by, caller)).await
         }
         Target::Resource { uri } => poll_resource(context, &subject.server, uri).await,
     }
@@ -86,7 +105,7 @@ async fn poll_tool(
     context: &Context,
     id: &ToolId,
     arguments: &Raw,
-    (permitted, caller): (&Fingerprint, &Caller),
+    (permitted, by, caller): (&Fingerprint, PermittedBy, &Caller),
 ) -> Result<Raw, Missed> {
     let mut options = CallOptions::default().caller(caller.clone());
     options.fresh = true;
@@ -94,9 +113,13 @@ async fn poll_tool(
     if tool.fingerprint != *permitted {
         return Err(Missed::ForGood("the tool is not what it was when this was permitted".to_owned()));
     }
-    // Where a person would be asked, the answer is the one that was given for the whole of the polling.
-    if let Check::Refuse(refusal) = context.gate.check(Attempt { caller, tool: &tool.description, arguments }) {
-        return Err(Missed::ForGood(refusal.to_string()));
+    match (context.gate.check(Attempt { caller, tool: &tool.description, arguments }), by) {
+        // The person's answer was given for the whole of the polling.
+        (Check::Pass, _) | (Check::Ask(_), PermittedBy::Person) => {}
+        (Check::Ask(_), PermittedBy::Rules) => {
+            return Err(Missed::ForGood("it needs a person's permission now".to_owned()));
+        }
+        (Check::Refuse(refusal), _) => return Err(Missed::ForGood(refusal.to_string())),
     }
     let reply = context.call_passed(&tool, arguments, &options).await.map_err(Missed::from)?;
     match reply.answer.kind {
@@ -126,6 +149,8 @@ impl From<HostError> for Missed {
     fn from(error: HostError) -> Self {
         let text = error.to_string();
         match error {
+            // Its list could not be had; the tool may be there all the same.
+            HostError::UnknownTool { because: Some(_), .. } => Self::Once(text),
             HostError::UnknownServer { .. }
             | HostError::UnknownTool { .. }
             | HostError::Refused(_)
@@ -147,4 +172,18 @@ fn outcome_of(read: &ReadResult) -> Outcome {
         Block::Resource { uri: contents.uri.clone(), mime: contents.mime_type.clone(), contents: inside, raw: None }
     };
     Outcome::new(read.contents.iter().map(block).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_given_up_only_where_its_list_is_known() {
+        for (because, ends) in [(None, true), (Some("the tools could not be listed".to_owned()), false)] {
+            let server = ServerName::new("one").unwrap();
+            let missed = HostError::UnknownTool { server, tool: "t".to_owned(), nearest: None, because };
+            assert_eq!(matches!(Missed::from(missed), Missed::ForGood(_)), ends);
+        }
+    }
 }

@@ -21,7 +21,7 @@ pub(super) async fn run(context: Weak<Context>, id: String, subject: Subject) {
     while let Some(context) = context.upgrade() {
         let outcome = poll(&context, &subject).await;
         cadence.note(outcome.is_ok());
-        if let Then::Stop = tell(&context, &id, &subject, &mut memory, outcome) {
+        if let Then::Stop = tell(&context, &id, &subject, &mut memory, outcome).await {
             context.polls.stop(&Which { id: Some(&id), ..Which::default() });
             return;
         }
@@ -33,7 +33,7 @@ pub(super) async fn run(context: Weak<Context>, id: String, subject: Subject) {
 }
 
 /// Tells what came of a poll: always to the events, and to the agent where it is news.
-fn tell(
+async fn tell(
     context: &Arc<Context>,
     id: &str,
     subject: &Subject,
@@ -44,7 +44,10 @@ fn tell(
     let (note, then, outcome) = match outcome {
         Ok(result) => {
             let news = memory.note_result(&result, &context.options.limits.bounds);
-            let note = news.then(|| format!("{id}: {what} says:\n{}", subject.target.text(&result, context)));
+            let note = match news {
+                true => Some(format!("{id}: {what} says:\n{}", subject.target.text(&result, context).await)),
+                false => None,
+            };
             (note, Then::GoOn, Ok(result))
         }
         Err(Missed::Once(why)) => {

@@ -66,10 +66,8 @@ impl KeptResults {
 
     /// Keeps a result this long. What is stale makes room, and otherwise what would be stale first.
     pub fn keep(&self, question: Question, result: &Raw, time: Duration) {
-        let (now, size) = (Instant::now(), result.as_bytes().len());
-        if size > MOST_BYTES / 4 {
-            return;
-        }
+        let (now, size) = (Instant::now(), question.arguments.len() + result.as_bytes().len());
+        let Some(until) = now.checked_add(time).filter(|_| size <= MOST_BYTES / 4) else { return };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, entry| now < entry.until);
         while kept.len() >= MOST || bytes(&kept) + size > MOST_BYTES {
@@ -77,12 +75,12 @@ impl KeptResults {
             let Some(first) = first else { break };
             kept.remove(&first);
         }
-        kept.insert(question, Entry { result: result.clone(), until: now + time });
+        kept.insert(question, Entry { result: result.clone(), until });
     }
 }
 
 fn bytes(kept: &HashMap<Question, Entry>) -> usize {
-    kept.values().map(|entry| entry.result.as_bytes().len()).sum()
+    kept.iter().map(|(question, entry)| question.arguments.len() + entry.result.as_bytes().len()).sum()
 }
 
 #[cfg(test)]
@@ -114,5 +112,12 @@ mod tests {
         }
         let inside = kept.0.lock().unwrap();
         assert!(!inside.is_empty() && inside.len() <= MOST && bytes(&inside) <= MOST_BYTES);
+        drop(inside);
+        let long = Question { arguments: vec![b' '; MOST_BYTES], ..question(0) };
+        kept.keep(long.clone(), &Raw::parse("{}").unwrap(), Duration::from_secs(1));
+        assert!(kept.find(&long).is_none());
+        let small = Raw::parse("{}").unwrap();
+        kept.keep(question(usize::MAX), &small, Duration::MAX);
+        assert!(kept.find(&question(usize::MAX)).is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wharf_spec::Shown;
 use wharf_store::{Extension, SpillDir, SpillError, Spilled};
 use wharf_tools::{Block, Contents, Outcome};
 
@@ -20,6 +21,11 @@ impl Default for ResultLimits {
     }
 }
 
+/// The most notes on what was put aside, one by one; there are two more, on the texts that were cut and on the data.
+const MOST_ASIDE: usize = 6;
+/// How much of an address is told.
+const LONGEST_URI: usize = 300;
+
 /// The outcome within the limits. What does not fit goes to a file, or is lost where there is none, and either is said.
 ///
 /// Files are written on a thread that may block. Dropped while it waits, the files stay until their time is over.
@@ -27,24 +33,30 @@ pub(crate) async fn limited(outcome: Outcome, limits: ResultLimits, spill: Optio
     if fits(&outcome, limits) {
         return outcome;
     }
-    let cut = move || Cutter { left: limits.text, limits, spill: spill.as_deref() }.cut(outcome);
-    match tokio::task::spawn_blocking(cut).await {
+    match tokio::task::spawn_blocking(move || Cutter::new(limits, spill.as_deref()).cut(outcome)).await {
         Ok(outcome) => outcome,
         Err(_) => Outcome::error("the result was too large, and cutting it failed"),
     }
 }
 
 fn fits(outcome: &Outcome, limits: ResultLimits) -> bool {
-    let data = outcome.data.as_ref().map_or(0, |data| data.as_bytes().len());
-    let text: usize = outcome.blocks.iter().map(|block| text_of(block).map_or(0, str::len)).sum();
-    let attached = outcome.blocks.iter().all(|block| attached(block) <= limits.attachment);
-    data.max(text) <= limits.text && attached
+    if outcome.blocks.iter().any(|block| attached(block) > limits.attachment) {
+        return false;
+    }
+    let blocks: usize = outcome.blocks.iter().map(weight).sum();
+    let data = outcome.data.as_ref().map_or(0, |data| data.as_bytes().len() + 1);
+    // Where a text says the data once more, only one of them is shown.
+    blocks + data <= limits.text + 1 || (blocks.max(data) <= limits.text + 1 && outcome.text().len() <= limits.text)
 }
 
-fn text_of(block: &Block) -> Option<&str> {
-    match block {
-        Block::Text { text, .. } | Block::Resource { contents: Contents::Text(text), .. } => Some(text),
-        _ => None,
+/// What a block takes where it is shown as text, with the line break before it.
+fn weight(block: &Block) -> usize {
+    1 + match block {
+        Block::Text { text, .. } => text.len(),
+        Block::Resource { contents: Contents::Text(text), uri, mime, .. } => {
+            text.len() + uri.len() + mime.as_ref().map_or(0, String::len)
+        }
+        other => other.as_text().len(),
     }
 }
 
@@ -59,76 +71,111 @@ fn attached(block: &Block) -> usize {
 }
 
 struct Cutter<'a> {
-    /// Bytes of text that may still be shown.
+    /// Bytes of text that may still be shown, a line break before each block included.
     left: usize,
     limits: ResultLimits,
     spill: Option<&'a SpillDir>,
+    rest: Rest,
+    /// Blocks that were put aside one by one, and those there was not even a note for.
+    aside: usize,
+    left_out: usize,
 }
 
-impl Cutter<'_> {
+/// The texts from the first one on that had no room. They share a file, however many there are.
+#[derive(Default)]
+struct Rest {
+    texts: Vec<String>,
+    /// What the first of them is said to be.
+    mime: Option<String>,
+    /// How much of the first one is shown.
+    shown: usize,
+}
+
+impl<'a> Cutter<'a> {
+    fn new(limits: ResultLimits, spill: Option<&'a SpillDir>) -> Self {
+        Self { left: limits.text + 1, limits, spill, rest: Rest::default(), aside: 0, left_out: 0 }
+    }
+
     fn cut(mut self, outcome: Outcome) -> Outcome {
-        let blocks = outcome.blocks.into_iter().flat_map(|block| self.block(block)).collect();
-        let mut cut = Outcome::new(blocks);
-        cut.is_error = outcome.is_error;
-        cut.data = outcome.data;
-        if let Some(data) = cut.data.take_if(|data| data.as_bytes().len() > self.limits.text) {
+        let mut blocks: Vec<Block> = outcome.blocks.into_iter().flat_map(|block| self.block(block)).collect();
+        blocks.extend(self.write_rest());
+        if self.left_out > 0 {
+            blocks.push(Block::text(format!("[{} more attachments are not shown: they are too many]", self.left_out)));
+        }
+        let mut data = outcome.data;
+        if let Some(data) = data.take_if(|data| data.as_bytes().len() + 1 > self.left) {
             let written = self.write(|dir| dir.write(Extension::Json, data.as_bytes()));
             let what = format!("structured data of {} bytes", data.as_bytes().len());
-            cut.blocks.push(file(written, Some("application/json".to_owned()), &what));
+            blocks.push(file(written, Some("application/json".to_owned()), &what));
         }
+        let mut cut = Outcome::new(blocks);
+        (cut.is_error, cut.data) = (outcome.is_error, data);
         cut
     }
 
     fn block(&mut self, block: Block) -> Vec<Block> {
+        let attached = attached(&block);
+        match self.left.checked_sub(weight(&block)) {
+            Some(left) if attached <= self.limits.attachment => {
+                self.left = left;
+                vec![block]
+            }
+            _ if attached > 0 => self.put_aside(block).into_iter().collect(),
+            _ => self.cut_off(block),
+        }
+    }
+
+    /// As much of a text as there is room for, if it is the first that has none; the whole of it is for the file.
+    fn cut_off(&mut self, block: Block) -> Vec<Block> {
+        let room = std::mem::take(&mut self.left).saturating_sub(1);
         match block {
-            Block::Text { text, raw } if text.len() <= self.left => {
-                self.left -= text.len();
-                vec![Block::Text { text, raw }]
+            Block::Text { text, .. } if self.rest.texts.is_empty() => self.rest.begin(text, None, room).collect(),
+            Block::Resource { contents: Contents::Text(text), mime, uri, .. } if self.rest.texts.is_empty() => {
+                let head = Block::Resource { contents: Contents::Nothing, mime: mime.clone(), uri, raw: None };
+                std::iter::once(head).chain(self.rest.begin(text, mime, room)).collect()
             }
-            Block::Text { text, .. } => self.shorten(&text, Extension::Txt, None),
-            Block::Resource { contents: Contents::Text(text), mime, uri, raw } => {
-                if text.len() <= self.left {
-                    self.left -= text.len();
-                    return vec![Block::Resource { contents: Contents::Text(text), mime, uri, raw }];
-                }
-                let kind = mime.as_deref().map_or(Extension::Txt, Extension::of_media_type);
-                let mut blocks =
-                    vec![Block::Resource { contents: Contents::Nothing, mime: mime.clone(), uri, raw: None }];
-                blocks.extend(self.shorten(&text, kind, mime));
-                blocks
+            other => {
+                self.rest.texts.push(other.as_text().into_owned());
+                Vec::new()
             }
-            block if attached(&block) > self.limits.attachment => vec![self.put_aside(block)],
-            block => vec![block],
         }
     }
 
-    /// As much of a text as there is room for, and the whole of it in a file.
-    fn shorten(&mut self, text: &str, kind: Extension, mime: Option<String>) -> Vec<Block> {
-        let shown = text.floor_char_boundary(self.left);
-        self.left = 0;
-        let written = self.write(|dir| dir.write(kind, text.as_bytes()));
-        let what = format!("text of {} bytes, of which the first {shown} are shown", text.len());
-        let mut blocks = Vec::new();
-        if shown > 0 {
-            blocks.push(Block::text(format!("{}…", &text[..shown])));
-        }
-        blocks.push(file(written, mime.or_else(|| Some("text/plain".to_owned())), &what));
-        blocks
+    fn write_rest(&self) -> Option<Block> {
+        let Rest { texts, mime, shown } = &self.rest;
+        let bytes: usize = texts.iter().map(String::len).sum();
+        let (kind, what) = match texts.len() {
+            0 => return None,
+            1 => (mime.as_deref(), format!("text of {bytes} bytes, of which the first {shown} are shown")),
+            many => (None, format!("{many} texts of {bytes} bytes, of which the first {shown} are shown")),
+        };
+        let extension = kind.map_or(Extension::Txt, Extension::of_media_type);
+        let lines = || texts.iter().enumerate().flat_map(|(n, text)| [if n == 0 { "" } else { "\n" }, text.as_str()]);
+        let written = self.write(|dir| dir.write_pieces(extension, lines()));
+        Some(file(written, Some(kind.unwrap_or("text/plain").to_owned()), &what))
     }
 
-    /// Something that is no text, in a file.
-    fn put_aside(&self, block: Block) -> Block {
+    /// Something that is no text, in a file; nothing where there are many of them already.
+    fn put_aside(&mut self, block: Block) -> Option<Block> {
+        if self.aside == MOST_ASIDE {
+            self.left_out += 1;
+            return None;
+        }
+        self.aside += 1;
         let bytes = attached(&block);
         let (what, mime, written) = match &block {
-            Block::Image { data, mime, .. } => ("picture", Some(mime), self.decoded(mime, data.text())),
-            Block::Audio { data, mime, .. } => ("sound", Some(mime), self.decoded(mime, data.text())),
-            Block::Resource { contents: Contents::Bytes(data), mime, .. } => {
-                ("resource", mime.as_ref(), self.decoded(mime.as_deref().unwrap_or_default(), data.text()))
+            Block::Image { data, mime, .. } => ("picture".to_owned(), Some(mime), self.decoded(mime, data.text())),
+            Block::Audio { data, mime, .. } => ("sound".to_owned(), Some(mime), self.decoded(mime, data.text())),
+            Block::Resource { contents: Contents::Bytes(data), mime, uri, .. } => {
+                let what = format!("resource {}", Shown::line(uri, LONGEST_URI));
+                (what, mime.as_ref(), self.decoded(mime.as_deref().unwrap_or_default(), data.text()))
             }
-            Block::Other { raw, .. } => ("block", None, self.write(|dir| dir.write(Extension::Json, raw.as_bytes()))),
-            _ => return block,
+            Block::Other { raw, .. } => {
+                ("block".to_owned(), None, self.write(|dir| dir.write(Extension::Json, raw.as_bytes())))
+            }
+            _ => return Some(block),
         };
-        file(written, mime.cloned(), &format!("{what} of {bytes} bytes"))
+        Some(file(written, mime.cloned(), &format!("{what} of {bytes} bytes")))
     }
 
     fn decoded(&self, mime: &str, text: &str) -> Result<Spilled, String> {
@@ -138,6 +185,16 @@ impl Cutter<'_> {
     fn write(&self, write: impl Fn(&SpillDir) -> Result<Spilled, SpillError>) -> Result<Spilled, String> {
         let Some(dir) = self.spill else { return Err("there is no place to keep it".to_owned()) };
         write(dir).map_err(|error| error.to_string())
+    }
+}
+
+impl Rest {
+    /// Takes the first text, and gives as much of it as there is room for.
+    fn begin(&mut self, text: String, mime: Option<String>, room: usize) -> impl Iterator<Item = Block> + use<> {
+        let shown = text.floor_char_boundary(room);
+        let start = (shown > 0).then(|| Block::text(format!("{}…", &text[..shown])));
+        *self = Self { texts: vec![text], mime, shown };
+        start.into_iter()
     }
 }
 
@@ -167,21 +224,23 @@ mod tests {
 
     #[tokio::test]
     async fn what_fits_is_left_alone() {
-        let outcome = Outcome::new(vec![Block::text("0123456789")]).with_data(Raw::parse("[1]").unwrap());
+        let outcome = Outcome::new(vec![Block::text("012345")]).with_data(Raw::parse("[1]").unwrap());
         let (found, _place) = limit(outcome.clone()).await;
         assert_eq!(found, outcome);
+        let said_twice = Outcome::new(vec![Block::text("[1,2,3,4]")]).with_data(Raw::parse("[1,2,3,4]").unwrap());
+        assert_eq!(limit(said_twice.clone()).await.0, said_twice);
     }
 
     #[tokio::test]
     async fn a_long_text_is_cut_between_characters_and_kept_whole() {
         let text = format!("012345678{}", "ü".repeat(50));
         let (found, _place) = limit(Outcome::new(vec![Block::text(text.as_str()), Block::text("more")])).await;
-        let [Block::Text { text: shown, .. }, Block::File { path, bytes, .. }, Block::File { .. }] = &found.blocks[..]
-        else {
+        let [Block::Text { text: shown, .. }, Block::File { path, bytes, .. }] = &found.blocks[..] else {
             panic!("{found:?}")
         };
         assert_eq!(shown, "012345678…");
-        assert_eq!((std::fs::read_to_string(path).unwrap(), *bytes), (text.clone(), text.len() as u64));
+        let whole = format!("{text}\nmore");
+        assert_eq!((*bytes, std::fs::read_to_string(path).unwrap()), (whole.len() as u64, whole));
         assert!(found.text().contains(path.to_str().unwrap()), "{}", found.text());
     }
 
@@ -199,6 +258,24 @@ mod tests {
             (std::fs::read_to_string(kept).unwrap().as_str(), kept.extension().unwrap()),
             (data.get(), "json".as_ref())
         );
+    }
+
+    #[tokio::test]
+    async fn however_many_blocks_there_are_the_files_and_the_notes_are_few() {
+        let link =
+            || Block::Link { uri: "a:b".to_owned(), name: None, mime: None, description: None, size: None, raw: None };
+        let bytes = || Contents::Bytes(Base64::of(&[7; 9]));
+        let resource = || Block::Resource { uri: "a:c".to_owned(), mime: None, contents: bytes(), raw: None };
+        for make in [&|| Block::text("0123"), &link as &dyn Fn() -> Block, &resource] {
+            let blocks: Vec<Block> = std::iter::repeat_with(make).take(2000).collect();
+            let data = Raw::parse("[12345678901]").unwrap();
+            let (found, place) = limit(Outcome::new(blocks).with_data(data)).await;
+            let files = std::fs::read_dir(place.path().join("spill")).unwrap().count();
+            assert!(files <= MOST_ASIDE + 3, "{files} files");
+            assert!(found.text().len() < 5000, "{}", found.text());
+        }
+        let (found, _place) = limit(Outcome::new(vec![resource()])).await;
+        assert!(found.text().contains("resource a:c of 9 bytes"), "{}", found.text());
     }
 
     #[tokio::test]

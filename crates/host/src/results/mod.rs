@@ -3,11 +3,15 @@
 mod kept;
 mod limit;
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wharf_json::Raw;
 use wharf_tools::{Base64, Block, Contents, Outcome};
 use wharf_wire::{Content, ToolResult};
+
+use crate::catalog::visible as shown_to_models;
 
 pub(crate) use kept::{KeptResults, Question};
 pub use limit::ResultLimits;
@@ -89,6 +93,21 @@ fn blob_of(raw: &Raw) -> Option<Base64> {
     Base64::from_json(raw.part(resource.blob))
 }
 
+/// The outcome as a model may read it: whatever hides or acts in its texts is spelt out. What came as JSON stays as it
+/// came, and so does structured data.
+pub(crate) fn visible(mut outcome: Outcome) -> Outcome {
+    outcome.blocks.iter_mut().for_each(reveal);
+    outcome
+}
+
+fn reveal(block: &mut Block) {
+    if let Block::Text { text, .. } | Block::Resource { contents: Contents::Text(text), .. } = block
+        && let Cow::Owned(shown) = shown_to_models(text)
+    {
+        *text = shown;
+    }
+}
+
 /// Whether a result says that the tool failed, without decoding it. Only for counting: a result that has such a member
 /// somewhere inside counts as well.
 pub(crate) fn says_error(result: &Raw) -> bool {
@@ -97,7 +116,8 @@ pub(crate) fn says_error(result: &Raw) -> bool {
     let mut rest = text;
     while let Some(found) = memchr::memmem::find(rest, MARK) {
         rest = &rest[found + MARK.len()..];
-        let value = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b':')).map(|at| &rest[at..]);
+        let value =
+            rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b':')).map(|at| &rest[at..]);
         if value.is_some_and(|value| value.starts_with(b"true")) {
             return true;
         }
@@ -144,10 +164,21 @@ mod tests {
     }
 
     #[test]
+    fn nothing_hides_in_what_a_model_reads() {
+        let texts = r#"{"content":[{"type":"text","text":"a\u202eb\n👩\u200d🚀"},
+            {"type":"resource","resource":{"uri":"a:d","text":"c\u200bd"}}],"structuredContent":"\u202e"}"#;
+        let found = visible(of(texts));
+        assert!(found.text().starts_with("a\\u{202e}b\n👩\u{200d}🚀\n["), "{}", found.text());
+        assert!(found.text().contains("c\\u{200b}d"), "{}", found.text());
+        assert_eq!((found.blocks[0].raw(), &found.data), (of(texts).blocks[0].raw(), &of(texts).data));
+    }
+
+    #[test]
     fn an_error_is_seen_without_decoding() {
         for (text, expected) in [
             (r#"{"content":[],"isError":true}"#, true),
             (r#"{"isError" : true}"#, true),
+            ("{\"isError\"\r\n:\ntrue}", true),
             (r#"{"isError":false}"#, false),
             (r#"{"isError":false,"x":{"isError":true}}"#, true),
             (r#"{"content":[{"type":"text","text":"\"isError\":true"}]}"#, false),

@@ -136,13 +136,15 @@ async fn polling_outlives_a_connection() {
     host.close().await;
 }
 
-/// Asks for everything, or denies it; counts how often somebody was really asked.
+/// Asks for everything, or lets it pass or denies it; counts how often somebody was really asked.
 #[derive(Default)]
 struct Strict {
     denies: AtomicBool,
+    passes: AtomicBool,
     says_no: AtomicBool,
     asked: Arc<AtomicUsize>,
     seen: Mutex<Vec<String>>,
+    callers: Mutex<Vec<String>>,
 }
 
 impl Gate for Strict {
@@ -151,6 +153,10 @@ impl Gate for Strict {
             return Check::Pass;
         }
         self.seen.lock().unwrap().push(attempt.arguments.get().to_owned());
+        self.callers.lock().unwrap().push(attempt.caller.name.to_string());
+        if self.passes.load(Ordering::SeqCst) {
+            return Check::Pass;
+        }
         if self.denies.load(Ordering::SeqCst) {
             return Check::Refuse(Refusal::new(RefusalReason::Denied { rule: "no looking".to_owned() }));
         }
@@ -179,12 +185,29 @@ async fn a_tool_is_polled_with_one_permission_until_it_is_denied() {
         next(&mut events, polled).await.unwrap();
     }
     assert_eq!((library.count("tools/call"), gate.asked.load(Ordering::SeqCst)), (5, 1));
+    assert_eq!(gate.callers.lock().unwrap()[0], "agent (again and again, every 1 s, until stopped)");
     assert!(gate.seen.lock().unwrap()[1..].iter().all(|arguments| arguments == r#"{"at":12345678901234567890}"#));
     notes(&host);
     gate.denies.store(true, Ordering::SeqCst);
     next(&mut events, polled).await.unwrap_err();
     assert_eq!(notes(&host), ["library: poll-1 has ended: the tool look: denied by the rule no looking"]);
     ended(&host, &library, 5).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_rules_allowed_ends_where_a_person_would_have_to_be_asked() {
+    let (library, gate) = (Library::new(), Arc::new(Strict::default()));
+    gate.passes.store(true, Ordering::SeqCst);
+    let host = polling(&library, Some(Arc::clone(&gate) as _)).await;
+    let mut events = host.events();
+    call(&host, "SubscribePolling", tool()).await.unwrap();
+    next(&mut events, polled).await.unwrap();
+    notes(&host);
+    gate.passes.store(false, Ordering::SeqCst);
+    next(&mut events, polled).await.unwrap_err();
+    assert_eq!(notes(&host), ["library: poll-1 has ended: the tool look: it needs a person's permission now"]);
+    assert_eq!(gate.asked.load(Ordering::SeqCst), 0);
+    ended(&host, &library, 1).await;
 }
 
 #[tokio::test(start_paused = true)]

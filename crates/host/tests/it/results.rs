@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf::tools::{Block, Call, Caller, Outcome};
-use wharf::{CallOptions, Host, HostBuilder, LocalFactory};
+use wharf::tools::{Block, Call, Caller, Outcome, RefusalReason};
+use wharf::{CallOptions, Host, HostBuilder, HostError, LocalFactory};
 use wharf_client::Outbox;
 
 use crate::fixture::{Scripted, none, open_builder, server, settings, tool};
@@ -115,7 +115,10 @@ async fn a_poisoned_tool_is_kept_from_models_until_a_person_releases_it() {
     assert_eq!(calls.load(Ordering::SeqCst), 0);
     let mut changes = host.catalog_changes();
     changes.mark_unchanged();
-    host.release(&tool("one", "give")).await.unwrap();
+    let other = wharf::spec::Fingerprint([0; 32]);
+    let refused = host.release(&tool("one", "give"), other).await.unwrap_err();
+    assert!(matches!(&refused, HostError::Refused(it) if it.reason == RefusalReason::ApprovalStale), "{refused}");
+    host.release(&tool("one", "give"), found.fingerprint).await.unwrap();
     changes.changed().await.unwrap();
     call(&host).await;
     assert_eq!(calls.load(Ordering::SeqCst), 1);

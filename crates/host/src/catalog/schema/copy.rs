@@ -16,8 +16,10 @@ use super::measure::Measures;
 const LARGEST_TARGET: usize = 8 * 1024;
 /// What all of them together may add to the copy.
 const ROOM: usize = 64 * 1024;
+/// The types there are.
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 /// How much of a name or reference is told.
-const TOLD: usize = 100;
+pub(super) const TOLD: usize = 100;
 
 /// Copies the whole of a schema. Definitions are in the copy only where something still refers to one.
 pub(super) fn copy<'a>(root: &Tree<'a>, measures: &Measures<'_, 'a>) -> (Members<'a>, Vec<Mark>) {
@@ -186,11 +188,18 @@ fn makes_sense(role: Role, keyword: &str, value: &Tree<'_>) -> bool {
         Role::Schemas => is_schema(value) || matches!(value, Tree::List(_)),
         Role::Named | Role::Definitions => matches!(value, Tree::Object(_)),
         Role::Required => matches!(value, Tree::List(_)),
-        Role::Data if keyword == "type" => matches!(value, Tree::Text(_) | Tree::List(_)),
+        Role::Data if keyword == "type" => match value {
+            Tree::List(names) => !names.is_empty() && names.iter().all(is_type),
+            name => is_type(name),
+        },
         Role::Data if keyword == "enum" => matches!(value, Tree::List(_)),
         Role::Data if matches!(keyword, "title" | "description") => matches!(value, Tree::Text(_)),
         Role::Data | Role::Reference | Role::Dynamic | Role::Bookkeeping => true,
     }
+}
+
+fn is_type(name: &Tree<'_>) -> bool {
+    name.text().is_some_and(|name| TYPES.contains(&name))
 }
 
 fn is_schema(value: &Tree<'_>) -> bool {

@@ -69,8 +69,11 @@ impl<'a> Plain<'a> {
 
     /// Takes in what one of several branches will say. One branch alone says it for certain.
     fn choose(&mut self, branches: Vec<Tree<'a>>) {
-        let objects = branches.into_iter().filter(may_be_object).filter_map(|branch| match branch {
+        let objects = branches.into_iter().filter_map(|branch| match branch {
+            Tree::Object(_) if !may_be_object(&branch) => None,
             Tree::Object(members) => Some(Self::of(members)),
+            // Allows everything, and requires nothing.
+            Tree::Scalar("true") => Some(Self::default()),
             _ => None,
         });
         let mut branches: Vec<Self> = objects.collect();

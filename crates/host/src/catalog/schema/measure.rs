@@ -147,7 +147,7 @@ fn size(tree: &Tree<'_>) -> usize {
 }
 
 /// What a reference leads to, if it is to something in the same text: `#`, or `#` and a JSON pointer (RFC 6901).
-fn resolve<'t, 'a>(root: &'t Tree<'a>, reference: &str) -> Option<&'t Tree<'a>> {
+pub(super) fn resolve<'t, 'a>(root: &'t Tree<'a>, reference: &str) -> Option<&'t Tree<'a>> {
     let pointer = reference.strip_prefix('#')?;
     if pointer.is_empty() {
         return Some(root);

@@ -155,6 +155,7 @@ fn alternatives_at_the_top_become_one_object() {
             r##"{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"object","properties":{"x":{"anyOf":[{}]}}}}}"##,
             r##"{"type":"object","properties":{"x":{"anyOf":[{}]}}}"##,
         ),
+        (r#"{"anyOf":[{"properties":{"a":{}},"required":["a"]},true]}"#, r#"{"type":"object","properties":{"a":{}}}"#),
         (r#"{"enum":[{}],"const":{},"anyOf":[7]}"#, r#"{"type":"object","properties":{}}"#),
     ] {
         assert_eq!(compiled_text(text), (expected.to_owned(), vec![Mark::SchemaFlattened]), "{text}");
@@ -162,10 +163,27 @@ fn alternatives_at_the_top_become_one_object() {
 }
 
 #[test]
+fn a_reference_to_what_was_put_elsewhere_is_dropped() {
+    let cyclic = r##"{"anyOf":[{"properties":{"a":{"$ref":"#/anyOf/0"}}}]}"##;
+    let dropped = |reference: &str| Mark::ReferenceDropped(reference.to_owned());
+    let expected = r#"{"type":"object","properties":{"a":{}}}"#.to_owned();
+    assert_eq!(compiled_text(cyclic), (expected, vec![Mark::SchemaFlattened, dropped("#/anyOf/0")]));
+    let at_the_top = r##"{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##;
+    let (text, marks) = compiled_text(at_the_top);
+    assert!(
+        !text.starts_with(r#"{"$ref""#) && marks.iter().any(|mark| matches!(mark, Mark::ReferenceDropped(_))),
+        "{text}"
+    );
+}
+
+#[test]
 fn what_means_nothing_is_left_out() {
     for (text, keyword, expected) in [
         (r#"{"properties":{"a":{"type":"string","required":true}}}"#, "required", r#"{"a":{"type":"string"}}"#),
         (r#"{"properties":{"a":{"type":7,"title":"A"}}}"#, "type", r#"{"a":{"title":"A"}}"#),
+        (r#"{"properties":{"a":{"type":"text"}}}"#, "type", r#"{"a":{}}"#),
+        (r#"{"properties":{"a":{"type":["string","text"]}}}"#, "type", r#"{"a":{}}"#),
+        (r#"{"properties":{"a":{"type":[]}}}"#, "type", r#"{"a":{}}"#),
         (r#"{"properties":{"a":{"properties":[]}}}"#, "properties", r#"{"a":{}}"#),
         (r#"{"properties":{"a":{"items":"string"}}}"#, "items", r#"{"a":{}}"#),
         (r#"{"properties":{"a":{"enum":"x"},"b":7}}"#, "enum", r#"{"a":{}}"#),
@@ -232,6 +250,20 @@ fn schema_like() -> impl Strategy<Value = Value> {
     })
 }
 
+fn every_reference_leads_somewhere(value: &Value, top: &Value) -> bool {
+    let leads = |reference: &Value| {
+        reference.as_str().is_none_or(|text| text.strip_prefix('#').is_some_and(|path| top.pointer(path).is_some()))
+    };
+    match value {
+        Value::Array(items) => items.iter().all(|item| every_reference_leads_somewhere(item, top)),
+        Value::Object(members) => {
+            members.get("$ref").is_none_or(leads)
+                && members.values().all(|value| every_reference_leads_somewhere(value, top))
+        }
+        _ => true,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
@@ -245,5 +277,8 @@ proptest! {
         }
         prop_assert!(!text.contains('\u{202e}') && !text.contains(r#""$ref":"https"#), "{}", text);
         prop_assert!(copied.get("properties").is_none_or(Value::is_object), "{}", text);
+        prop_assert!(!copied.contains_key("$ref"), "{}", text);
+        let copied = Value::from(copied);
+        prop_assert!(every_reference_leads_somewhere(&copied, &copied), "{}", text);
     }
 }

@@ -1,0 +1,93 @@
+use super::*;
+
+fn id(tool: &str) -> ToolId {
+    ToolId::new(&ServerName::new("one").unwrap(), tool)
+}
+
+fn pinned(tool: &str, definition: &str) -> Pins {
+    let mut pins = Pins::default();
+    pins.approve(id(tool), Fingerprint([1; 32]), definition).unwrap();
+    pins
+}
+
+#[tokio::test]
+async fn what_two_hosts_keep_is_kept_of_both() {
+    let place = tempfile::tempdir().unwrap();
+    let crier = Arc::new(Crier::new());
+    let (one, _) = Disk::open(place.path().join("d")).await.unwrap();
+    let (two, _) = Disk::open(place.path().join("d")).await.unwrap();
+    for (disk, tool) in [(&one, "a"), (&two, "b")] {
+        disk.keep_pins(move || Some(pinned(tool, "{}")), Arc::clone(&crier));
+        disk.keep_released(HashSet::from([(id(tool), Fingerprint([2; 32]))]), Arc::clone(&crier));
+        disk.flush().await;
+    }
+    let (_, approved) = Disk::open(place.path().join("d")).await.unwrap();
+    let mut both = pinned("a", "{}");
+    both.merge(&pinned("b", "{}"));
+    assert_eq!(approved.pins, both);
+    assert_eq!(approved.released, ["a", "b"].map(|tool| (id(tool), Fingerprint([2; 32]))).into());
+}
+
+#[tokio::test]
+async fn what_is_damaged_meanwhile_is_not_overwritten_and_that_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    let crier = Arc::new(Crier::new());
+    let mut events = crier.listen();
+    let (disk, _) = Disk::open(place.path().join("d")).await.unwrap();
+    let file = place.path().join("d").join("approved-tools.json");
+    std::fs::write(&file, "{").unwrap();
+    disk.keep_pins(|| Some(pinned("a", "{}")), Arc::clone(&crier));
+    disk.flush().await;
+    let Some(crate::events::Heard::Event(told)) = events.next().await else { panic!("nothing was told") };
+    assert!(matches!(told.event, Event::NotKept { .. }), "{told:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{");
+}
+
+#[tokio::test]
+async fn writes_keep_their_order_and_a_panic_holds_nobody_up() {
+    let (writes, done) = (Arc::new(Writes::default()), Arc::new(Mutex::new(Vec::new())));
+    for n in 0..200 {
+        let done = Arc::clone(&done);
+        writes.push(move || {
+            assert_ne!(n, 7, "on purpose");
+            done.lock().unwrap().push(n);
+        });
+    }
+    writes.pending.subscribe().wait_for(|pending| *pending == 0).await.unwrap();
+    assert_eq!(*done.lock().unwrap(), (0..200).filter(|n| *n != 7).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_release_of_old_has_to_be_made_again() {
+    assert!(serde_json::from_str::<ReleasedFile>(r#"{"schema":3,"tools":[]}"#).is_err());
+    let hex = "ab".repeat(32);
+    for (text, expected) in [
+        (format!(r#"{{"schema":1,"fingerprints":["{hex}"]}}"#), 0),
+        (format!(r#"{{"schema":2,"tools":[{{"server":"a","tool":"t","fingerprint":"{hex}"}}]}}"#), 1),
+    ] {
+        assert_eq!(serde_json::from_str::<ReleasedFile>(&text).unwrap().read().len(), expected, "{text}");
+    }
+}
+
+#[test]
+fn many_long_definitions_are_known_by_their_fingerprints_only() {
+    let mut pins = Pins::default();
+    for n in 0..120 {
+        pins.approve(id(&n.to_string()), Fingerprint([1; 32]), &"x".repeat(120 << 10)).unwrap();
+    }
+    let text = pins_text(pins).unwrap();
+    assert!(text.len() < MOST_PINS);
+    let read: Pins = serde_json::from_slice(&text).unwrap();
+    assert_eq!(read.standing(&id("5"), &Fingerprint([1; 32])), wharf_policy::PinState::Known);
+}
+
+#[test]
+fn what_was_listed_long_ago_is_removed() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("one-x.json");
+    std::fs::write(&file, "{}").unwrap();
+    forget_old(place.path(), SystemTime::now() + FORGOTTEN / 2);
+    assert!(file.exists());
+    forget_old(place.path(), SystemTime::now() + FORGOTTEN * 2);
+    assert!(!file.exists());
+}
