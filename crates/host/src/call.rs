@@ -232,14 +232,10 @@ impl Context {
         }
         let going = Going { tool, arguments, options, seen, began };
         let mut outcome = self.go(&server, going).await;
-        // Its server may have been replaced while it waited; the call has not left then. The one that took its place is
-        // another one, and may be trusted less.
+        // Its server may have been replaced while it waited; the call has not left then.
         while let Some(other) = self.successor(&server, &outcome) {
-            self.await_tools(&other, options.timeout).await?;
-            self.still_the_same(tool)?;
-            self.pass(tool, arguments, &options.caller).await?;
             server = other;
-            outcome = self.go(&server, Going { seen: 0, ..going }).await;
+            outcome = self.go_anew(&server, going).await;
         }
         let ended = match &outcome {
             Ok(answer) if results::says_error(&answer.result) => Ended::ToolFailed,
@@ -254,6 +250,14 @@ impl Context {
             question.keep(&server, &answer);
         }
         Ok(self.reply(tool, answer))
+    }
+
+    /// Goes to the server that took the place of the one it was for: another one, which may be trusted less.
+    async fn go_anew(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
+        self.await_tools(server, going.options.timeout).await?;
+        self.still_the_same(going.tool)?;
+        self.pass(going.tool, going.arguments, &going.options.caller).await?;
+        self.go(server, Going { seen: 0, ..going }).await
     }
 
     async fn go(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
