@@ -64,6 +64,31 @@ async fn each_server_is_told_of_by_what_became_of_it() {
 
 /// What a lazy server once listed is offered again as soon as it may be used, without starting it.
 #[tokio::test]
+async fn what_is_switched_off_by_hand_stays_off_until_something_else_is_told() {
+    let site = Site::open();
+    let host = open_builder().servers([entry(&site, "a", 1)]).start().await.unwrap();
+    host.disable("a").await.unwrap();
+    let state = |host: &Host| host.status_of("a").unwrap().state;
+    // Somebody edits another server's entry, then how this one is kept, then how it is reached.
+    let changes = host.set_servers(vec![entry(&site, "a", 1), entry(&site, "b", 1)]).await;
+    assert_eq!((told(&changes).as_str(), state(&host)), ("+b - ~ =a !", State::Disabled));
+    let mut kept = entry(&site, "a", 1);
+    kept.settings.trust = true;
+    assert_eq!(told(&host.set_servers(vec![kept]).await), "+ -b ~a = !");
+    assert_eq!(state(&host), State::Disabled);
+    host.set_servers(vec![entry(&site, "a", 2)]).await;
+    assert_eq!(state(&host), State::Disabled);
+    host.enable("a").await.unwrap();
+    assert_eq!(who(&host, "a").await.unwrap(), "a 2");
+    // What is told last counts.
+    let mut disabled = entry(&site, "a", 2);
+    disabled.settings.admission = Admission::Disabled;
+    host.set_servers(vec![disabled]).await;
+    assert_eq!(state(&host), State::Disabled);
+    host.close().await;
+}
+
+#[tokio::test]
 async fn a_lazy_server_that_is_switched_on_offers_what_it_once_listed() {
     let (site, state) = (Site::open(), tempfile::tempdir().unwrap());
     let mut lazy = entry(&site, "a", 1);
