@@ -38,6 +38,7 @@ pub(crate) struct RuleGate {
     sink: Option<RuleSink>,
     /// Whether decisions are written down.
     audits: bool,
+    began: Instant,
     state: Mutex<State>,
     context: OnceLock<Weak<Context>>,
     /// One question at a time: the answer to the first may answer the next.
@@ -79,6 +80,7 @@ impl RuleGate {
             asker,
             sink,
             audits,
+            began: Instant::now(),
             state: Mutex::new(state),
             context: OnceLock::new(),
             desk: Arc::new(Semaphore::new(1)),
@@ -149,7 +151,8 @@ impl RuleGate {
 
     fn judged(&self, attempt: &wharf_policy::Attempt<'_>, definition: Option<&Fingerprint>) -> Judgement {
         let State { policy, grants, pins, .. } = &mut *self.state();
-        Judge { policy, grants, pins, now: Instant::now() }.judge(attempt, definition)
+        // No grant of this gate has an end, so that any moment will do.
+        Judge { policy, grants, pins, now: self.began }.judge(attempt, definition)
     }
 
     /// Remembers that this definition was called with everybody's consent.
