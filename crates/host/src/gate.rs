@@ -38,11 +38,12 @@ pub(crate) struct RuleGate {
     sink: Option<RuleSink>,
     /// Whether decisions are written down.
     audits: bool,
+    /// When it was made: some moment, for what asks for one.
     began: Instant,
     state: Mutex<State>,
     context: OnceLock<Weak<Context>>,
     /// One question at a time: the answer to the first may answer the next.
-    desk: Arc<Semaphore>,
+    desk: Semaphore,
 }
 
 struct State {
@@ -83,7 +84,7 @@ impl RuleGate {
             began: Instant::now(),
             state: Mutex::new(state),
             context: OnceLock::new(),
-            desk: Arc::new(Semaphore::new(1)),
+            desk: Semaphore::new(1),
         })
     }
 
@@ -207,8 +208,9 @@ impl RuleGate {
         }
     }
 
-    fn nobody(&self, tool: &Description, changed: bool) -> Refusal {
-        if changed {
+    /// Why a call is refused that nobody is there to be asked about.
+    fn nobody(&self, tool: &Description, changed: Option<&str>) -> Refusal {
+        if changed.is_some() {
             let hint = "a person has to look at what has changed and say yes to it";
             return Refusal::new(RefusalReason::DefinitionChanged).with_hint(hint);
         }
@@ -246,7 +248,7 @@ impl RuleGate {
             Decided::No(refusal) => return Err(refusal),
             Decided::Ask { why, changed } => (why, changed),
         };
-        let Some(asker) = &self.asker else { return Err(self.nobody(&tool, changed.is_some())) };
+        let Some(asker) = &self.asker else { return Err(self.nobody(&tool, changed.as_deref())) };
         let asked_about = self.standing_of(&tool);
         let ask = self.question(&caller, &tool, &arguments, &why, changed.as_deref());
         let answer = match ask {
@@ -379,7 +381,7 @@ impl Gate for SharedGate {
             Decided::Yes => Check::Pass,
             Decided::No(refusal) => Check::Refuse(refusal),
             Decided::Ask { changed, .. } if self.0.asker.is_none() => {
-                let refusal = self.0.nobody(tool, changed.is_some());
+                let refusal = self.0.nobody(tool, changed.as_deref());
                 self.0.note(caller, tool, arguments, "deny", &"nobody is there to ask");
                 Check::Refuse(refusal)
             }

@@ -238,7 +238,10 @@ impl Host {
         let host = self.clone();
         // A task, so that nobody can drop it half done: a server that has begun must get its place.
         let changed = tokio::spawn(async move { roster::change(&host, wanted).await }).await;
-        let mut changes = changed.unwrap_or_default();
+        let mut changes = changed.unwrap_or_else(|broken| {
+            tracing::error!("the set of servers could not be changed: {broken}");
+            Changes::default()
+        });
         changes.errors.extend(errors);
         changes
     }

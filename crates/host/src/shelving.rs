@@ -18,10 +18,15 @@ impl Context {
     /// Puts on the shelf what a connected server lists. What it has not been asked for yet stays as it was.
     pub fn shelve(&self, server: &Server, epoch: u64, lists: &Lists, connection: &Connection) {
         let mut listed = listed(lists, connection);
+        let offered = &connection.facts().capabilities;
         if let Some(before) = self.shelf.peek().section(server.name.as_str()) {
-            carry_over(&lists.resources, &mut listed.resources, &before.resources);
-            carry_over(&lists.templates, &mut listed.templates, &before.templates);
-            carry_over(&lists.prompts, &mut listed.prompts, &before.prompts);
+            if offered.resources {
+                carry_over(&lists.resources, &mut listed.resources, &before.resources);
+                carry_over(&lists.templates, &mut listed.templates, &before.templates);
+            }
+            if offered.prompts {
+                carry_over(&lists.prompts, &mut listed.prompts, &before.prompts);
+            }
         }
         let section = self.section(server, listed);
         let (tools, found) = (section.offered().count(), section.tools.len() + section.filtered);
@@ -80,14 +85,8 @@ impl Context {
         if !is_quarantined(&findings) || self.is_released(id(), fingerprint(tool)) {
             return None;
         }
-        Some(
-            findings
-                .iter()
-                .take(3)
-                .map(|finding| format!("{}: {}", finding.rule.name(), finding.excerpt))
-                .collect::<Vec<_>>()
-                .join("; "),
-        )
+        let told = findings.iter().take(3).map(|finding| format!("{}: {}", finding.rule.name(), finding.excerpt));
+        Some(told.collect::<Vec<_>>().join("; "))
     }
 
     /// Keeps everything a server listed for the next time it is not running.
