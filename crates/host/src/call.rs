@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_client::{Answer, CallError, Inputs, ProgressSink, ResultKind};
+use wharf_client::{Answer, CallError, ResultKind};
 use wharf_json::{Raw, members};
 use wharf_spec::{ServerName, ToolId, Untrusted};
 use wharf_tools::{Attempt, Caller, Check, Outcome, Refusal, RefusalReason, nearest};
@@ -25,31 +25,14 @@ use crate::server::Server;
 pub struct CallOptions {
     /// Who calls. A model by default: where the rules say so, a person is asked.
     pub caller: Caller,
-    /// How long to wait for the server, and then for an answer or progress; the server's own limit when absent.
-    pub timeout: Option<Duration>,
-    /// How long to wait for an answer at most, whatever progress is reported.
-    pub timeout_max: Option<Duration>,
-    /// Asks for progress, and takes it.
-    pub progress: Option<ProgressSink>,
-    /// Members added to the request's `_meta`, an object; `traceparent` for instance.
-    pub meta: Option<Raw>,
-    /// Who answers what the server asks before it answers.
-    pub inputs: Inputs,
-    /// Asks the server even where a fresh result is at hand.
-    pub fresh: bool,
+    /// How the call is made on its connection. Its time counts for waiting until the server is there as well; where none
+    /// is said, the tool's own holds, or the server's.
+    pub call: wharf_client::CallOptions,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self {
-            caller: Caller::agent(),
-            timeout: None,
-            timeout_max: None,
-            progress: None,
-            meta: None,
-            inputs: Inputs::Answer,
-            fresh: false,
-        }
+        Self { caller: Caller::agent(), call: wharf_client::CallOptions::default() }
     }
 }
 
@@ -64,18 +47,14 @@ impl CallOptions {
     /// Waits this long.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.call.timeout = Some(timeout);
         self
     }
 
-    fn to_client(&self, timeout: Option<Duration>) -> wharf_client::CallOptions {
-        let mut options = wharf_client::CallOptions::default();
+    /// What its connection is told, with this time.
+    fn within(&self, timeout: Option<Duration>) -> wharf_client::CallOptions {
+        let mut options = self.call.clone();
         options.timeout = timeout;
-        options.timeout_max = self.timeout_max;
-        options.progress = self.progress.clone();
-        options.meta = self.meta.clone();
-        options.inputs = self.inputs;
-        options.fresh = self.fresh;
         options
     }
 }
@@ -136,7 +115,7 @@ impl Context {
         arguments: &Raw,
         options: &CallOptions,
     ) -> Result<Arc<CatalogTool>, HostError> {
-        let tool = self.find_tool(id, options.timeout).await?;
+        let tool = self.find_tool(id, options.call.timeout).await?;
         self.pass(&tool, arguments, &options.caller).await?;
         Ok(tool)
     }
@@ -254,7 +233,7 @@ impl Context {
 
     /// Goes to the server that took the place of the one it was for: another one, which may be trusted less.
     async fn go_anew(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
-        self.await_tools(server, going.options.timeout).await?;
+        self.await_tools(server, going.options.call.timeout).await?;
         self.still_the_same(going.tool)?;
         self.pass(going.tool, going.arguments, &going.options.caller).await?;
         self.go(server, Going { seen: 0, ..going }).await
@@ -262,10 +241,10 @@ impl Context {
 
     async fn go(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
         let Going { tool, arguments, options, seen, began } = going;
-        let timeout = options.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
+        let timeout = options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
         let patience = Patience::since(began, timeout.unwrap_or(self.options.limits.call));
         let called = server.carry(patience, |passage| {
-            let client_options = options.to_client(timeout);
+            let client_options = options.within(timeout);
             async move {
                 // While it waited for the server or for its turn, the server may have changed its mind about its tools,
                 // and somebody theirs about which of them are used.
@@ -305,8 +284,8 @@ impl Context {
         }
         let mut server = self.server(server.as_str())?;
         loop {
-            let client_options = options.to_client(options.timeout.or_else(|| server.kept.load().settings.timeout));
-            let asked = server.ask(self.patience(&server, options.timeout), |connection| {
+            let client_options = options.within(options.call.timeout.or_else(|| server.kept.load().settings.timeout));
+            let asked = server.ask(self.patience(&server, options.call.timeout), |connection| {
                 let options = client_options.clone();
                 async move { connection.request(method, params, options).await }
             });
@@ -335,7 +314,7 @@ impl Context {
         if let Some((odd, _)) = members.iter().find(|(key, _)| !known.contains(&&**key)) {
             return Err(invalid(format!("`{}` is no part of a call", Untrusted::new(&**odd).shortened(60))));
         }
-        options.meta = options.meta.or_else(|| member("_meta"));
+        options.call.meta = options.call.meta.or_else(|| member("_meta"));
         let arguments = member("arguments").unwrap_or_else(Raw::empty_object);
         Ok(self.call(&ToolId::new(server, name), &arguments, options).await?.answer)
     }

@@ -26,9 +26,9 @@ impl ServerTool {
     async fn carry_out(&self, call: Call) -> Result<Outcome, ToolError> {
         let context = self.context.upgrade().ok_or_else(|| error(&HostError::Closed))?;
         let mut options = CallOptions::default().caller(call.caller);
-        options.timeout = call.timeout;
-        options.meta = call.meta;
-        options.progress = Some(self.progress(&context, call.progress));
+        options.call.timeout = call.timeout;
+        options.call.meta = call.meta;
+        options.call.progress = Some(self.progress(&context, call.progress));
         let reply =
             context.call_passed(&self.tool, &call.arguments, &options).await.map_err(|failed| error(&failed))?;
         let outcome = reply.outcome().map_err(|odd| {

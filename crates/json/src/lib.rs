@@ -6,4 +6,4 @@ mod bounds;
 mod raw;
 
 pub use bounds::{Bounds, TooComplex};
-pub use raw::{DecodeError, NotJson, Raw, members};
+pub use raw::{DecodeError, Members, NotJson, Raw, members};

@@ -123,7 +123,9 @@ pub fn members<'a>(object: &'a Raw, bounds: &Bounds) -> Result<Vec<(Cow<'a, str>
     Ok(list.into_iter().map(|(key, value)| (key, object.part(value))).collect())
 }
 
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// The members of an object in their order, borrowed from the text that is decoded. A key that stands twice is an error.
+#[derive(Debug)]
+pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use wharf_json::{Bounds, Raw};
+use wharf_json::{Bounds, Members, Raw};
 
 /// Bytes of arguments that are looked into.
 const LONGEST: usize = 1 << 20;
@@ -116,36 +114,6 @@ fn quote(out: &mut String, text: &str) {
 
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// The members of an object; a key that stands twice is an error.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut list = Vec::new();
-                while let Some((Text(key), value)) = map.next_entry()? {
-                    list.push((key, value));
-                }
-                let mut keys: Vec<&str> = list.iter().map(|(key, _)| key.as_ref()).collect();
-                keys.sort_unstable();
-                if keys.windows(2).any(|pair| pair[0] == pair[1]) {
-                    return Err(A::Error::custom("a key stands twice"));
-                }
-                Ok(Members(list))
-            }
-        }
-        deserializer.deserialize_map(Collect)
-    }
-}
 
 #[cfg(test)]
 mod tests {

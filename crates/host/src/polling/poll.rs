@@ -108,8 +108,8 @@ async fn poll_tool(
     (permitted, by, caller): (&Fingerprint, PermittedBy, &Caller),
 ) -> Result<Raw, Missed> {
     let mut options = CallOptions::default().caller(caller.clone());
-    options.fresh = true;
-    let tool = context.find_tool(id, options.timeout).await.map_err(Missed::from)?;
+    options.call.fresh = true;
+    let tool = context.find_tool(id, options.call.timeout).await.map_err(Missed::from)?;
     if tool.fingerprint != *permitted {
         return Err(Missed::ForGood("the tool is not what it was when this was permitted".to_owned()));
     }

@@ -30,7 +30,10 @@ impl Question {
     /// only reads.
     pub fn of(server: &Server, tool: &CatalogTool, arguments: &Raw, options: &CallOptions) -> Option<Self> {
         server.kept.load().settings.keep_results?;
-        if options.fresh || options.inputs == Inputs::Forward || tool.description.hints.read_only != Some(true) {
+        if options.call.fresh
+            || options.call.inputs == Inputs::Forward
+            || tool.description.hints.read_only != Some(true)
+        {
             return None;
         }
         Some(Self {

@@ -80,7 +80,7 @@ async fn results_are_kept_for_tools_that_only_read_and_only_where_asked_for() {
             call(&host).await;
         }
         let mut fresh = CallOptions::default();
-        fresh.fresh = true;
+        fresh.call.fresh = true;
         host.call(&tool("one", "give"), &none(), fresh).await.unwrap();
         call(&host).await;
         assert_eq!(calls.load(Ordering::SeqCst), expected, "{reads} {keep}");
