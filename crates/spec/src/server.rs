@@ -20,6 +20,8 @@ pub struct StdioSpec {
     pub env: Vec<(OsString, EnvValue)>,
     /// Hands the whole environment down instead of the short list.
     pub inherit_env: bool,
+    /// Values among the arguments that may not be shown.
+    pub hidden: Vec<Secret>,
 }
 
 /// What a variable is set to.

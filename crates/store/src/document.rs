@@ -29,6 +29,7 @@ const ATTEMPTS: usize = 8;
 pub struct Document {
     path: PathBuf,
     privacy: Privacy,
+    is_made_private: bool,
     limit: u64,
     patience: Duration,
 }
@@ -39,8 +40,9 @@ pub enum Privacy {
     /// Nobody: mode 0600, in a directory made with 0700. It is neither read nor written where others could have
     /// touched it, and a symbolic link in its place is not followed.
     Private,
-    /// Whoever the user's umask lets. A symbolic link leads to the file that is read and replaced; an existing file
-    /// keeps its owner and permissions, but not its other names (hard links).
+    /// Whoever the user's umask lets. A symbolic link leads to the file that is read and replaced, unless that is
+    /// somebody else's; an existing file keeps its owner and permissions. One that has other names (hard links) is
+    /// read and not replaced, and so is one that the user has made read-only.
     Shared,
 }
 
@@ -60,7 +62,12 @@ pub struct Stamp(Option<Digest>);
 impl Document {
     /// Names a document. Of up to 16 MiB, until [`Document::with_limit`] says otherwise.
     pub fn at(path: impl Into<PathBuf>, privacy: Privacy) -> Self {
-        Self { path: path.into(), privacy, limit: LIMIT, patience: PATIENCE }
+        Self { path: path.into(), privacy, is_made_private: false, limit: LIMIT, patience: PATIENCE }
+    }
+
+    /// Makes a shared document that is not there yet, and directories that it needs, for nobody but the owner.
+    pub fn made_private(self) -> Self {
+        Self { is_made_private: true, ..self }
     }
 
     /// Bounds what is read and written, in bytes.
@@ -95,7 +102,8 @@ impl Document {
         &self,
         mut edit: impl FnMut(Option<&[u8]>) -> Result<Option<Vec<u8>>, E>,
     ) -> Result<Stamp, UpdateError<E>> {
-        let place = Place::make(&self.path, self.privacy)?;
+        let place = Place::make(&self.path, self.privacy, self.is_made_private)?;
+        place.check_kind().map_err(SaveError::Load)?;
         let _lock = place.lock(self.patience).map_err(SaveError::Locked)?;
         for _ in 0..ATTEMPTS {
             let old = place.read(self.limit).map_err(SaveError::Load)?;

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
+use rustix::fs::{Access, AtFlags, Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 /// A directory that stays the same one while it is open.
@@ -89,6 +89,11 @@ impl Folder {
 
     pub(crate) fn stat(&self, name: &OsStr) -> io::Result<Stat> {
         Ok(rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// Whether we may write a file, which replacing it does not ask.
+    pub(crate) fn check_writable(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::accessat(&self.file, name, Access::WRITE_OK, AtFlags::EACCESS)?)
     }
 
     pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {

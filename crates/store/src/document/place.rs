@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::Mode;
+use rustix::fs::{FileType, Mode};
 
 use super::{LoadError, Privacy, SaveError};
 use crate::folder::{Folder, if_found};
@@ -23,6 +23,10 @@ pub(super) struct Place {
     folder: Arc<Folder>,
     name: OsString,
     privacy: Privacy,
+    /// Makes what is not there yet for nobody but the owner.
+    is_made_private: bool,
+    /// Whose the last link is that leads here.
+    linked_by: Option<u32>,
 }
 
 /// What was read, and from which file.
@@ -35,22 +39,35 @@ impl Place {
     /// Finds where a document is, or nothing if there is not even its directory.
     pub(super) fn find(path: &Path, privacy: Privacy) -> Result<Option<Self>, LoadError> {
         let failed = |source| LoadError::Io { path: path.to_owned(), source };
-        let (parent, name) = target(path, privacy).map_err(failed)?;
+        let Target { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
         let folder = if_found(Folder::open(&parent)).map_err(failed)?;
-        Ok(folder.map(|folder| Self { folder: Arc::new(folder), name, privacy }))
+        let found = |folder| Self { folder: Arc::new(folder), name, privacy, is_made_private: false, linked_by };
+        Ok(folder.map(found))
     }
 
     /// Finds where a document is to be, makes its directory if there is none, and makes sure that it is safe there.
-    pub(super) fn make(path: &Path, privacy: Privacy) -> Result<Self, SaveError> {
+    pub(super) fn make(path: &Path, privacy: Privacy, is_made_private: bool) -> Result<Self, SaveError> {
         let failed = |source| SaveError::Io { path: path.to_owned(), source };
-        let (parent, name) = target(path, privacy).map_err(failed)?;
-        let folder = match privacy {
-            Privacy::Private => Folder::make_private(&parent),
-            Privacy::Shared => std::fs::create_dir_all(&parent).and_then(|()| Folder::open(&parent)),
+        let Target { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
+        let is_made_private = is_made_private || privacy == Privacy::Private;
+        let folder = match is_made_private {
+            true => Folder::make_private(&parent),
+            false => std::fs::create_dir_all(&parent).and_then(|()| Folder::open(&parent)),
         };
-        let place = Self { folder: Arc::new(folder.map_err(failed)?), name, privacy };
+        let place = Self { folder: Arc::new(folder.map_err(failed)?), name, privacy, is_made_private, linked_by };
         place.check_way()?;
         Ok(place)
+    }
+
+    /// Refuses what is no file before anything is made beside it, which for a device would be among the devices.
+    pub(super) fn check_kind(&self) -> Result<(), LoadError> {
+        let found = if_found(self.folder.stat(&self.name)).map_err(|error| self.unread(error))?;
+        match found.map(|found| FileType::from_raw_mode(found.st_mode)) {
+            Some(kind) if self.privacy == Privacy::Shared && kind != FileType::RegularFile => {
+                Err(LoadError::NotAFile { path: self.path() })
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn lock(&self, patience: Duration) -> Result<Lock, LockError> {
@@ -75,6 +92,7 @@ impl Place {
     /// Puts new content in place of the old, all at once. Says no if the old is not what is there any more.
     pub(super) fn replace(&self, old: Option<&Found>, bytes: &[u8], limit: u64) -> Result<bool, SaveError> {
         self.check_size(bytes, limit)?;
+        old.map_or(Ok(()), |old| self.check_replaceable(&old.metadata))?;
         let draft = self.beside("tmp");
         let replaced = self.draft(&draft, old, bytes).and_then(|()| {
             let is_same = self.holds(old, limit)?;
@@ -92,8 +110,10 @@ impl Place {
     fn draft(&self, draft: &OsStr, old: Option<&Found>, bytes: &[u8]) -> Result<(), SaveError> {
         let drafted = self.create(draft, old).and_then(|mut file| {
             file.write_all(bytes)?;
-            if let (Privacy::Shared, Some(old)) = (self.privacy, old) {
-                dress(&file, &old.metadata)?;
+            match (self.privacy, old) {
+                (Privacy::Shared, Some(old)) => dress(&file, &old.metadata)?,
+                (Privacy::Shared, None) => self.hand_over(&file)?,
+                (Privacy::Private, _) => {}
             }
             file.sync_all()
         });
@@ -104,9 +124,36 @@ impl Place {
         // Whoever holds the lock is alone with this name, so what is there was left by a crash.
         if_found(self.folder.remove(draft))?;
         match (self.privacy, old) {
-            (Privacy::Shared, None) => self.folder.create(draft, Mode::from_raw_mode(0o666)),
+            (Privacy::Shared, None) if !self.is_made_private => self.folder.create(draft, Mode::from_raw_mode(0o666)),
             _ => self.folder.create_private(draft),
         }
+    }
+
+    /// Gives a new file to the owner of its directory: whoever works as root in somebody's directory would otherwise
+    /// leave a file there that its owner cannot use.
+    fn hand_over(&self, file: &File) -> io::Result<()> {
+        let folder = self.folder.metadata()?;
+        if rustix::process::geteuid().is_root() && folder.uid() != 0 {
+            std::os::unix::fs::fchown(file, Some(folder.uid()), Some(folder.gid()))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a shared file may be replaced: it is one that we could write, it has no other name that would go on
+    /// holding the old, and no link has led us to somebody else's.
+    fn check_replaceable(&self, old: &Metadata) -> Result<(), SaveError> {
+        if self.privacy == Privacy::Private {
+            return Ok(());
+        }
+        let flaw = match self.linked_by {
+            _ if old.nlink() > 1 => Some(Flaw::HardLinks(old.nlink())),
+            Some(owner) if owner != 0 && owner != old.uid() => Some(Flaw::Owner { found: old.uid(), expected: owner }),
+            _ => None,
+        };
+        if let Some(flaw) = flaw {
+            return Err(LoadError::Unsafe(Unsafe { path: self.path(), flaw }).into());
+        }
+        self.folder.check_writable(&self.name).map_err(|error| self.unwritten(error))
     }
 
     /// Whether the content is this. Times of change are too coarse to tell.
@@ -168,15 +215,26 @@ impl Place {
     }
 }
 
+/// What is behind a path.
+struct Target {
+    parent: PathBuf,
+    name: OsString,
+    linked_by: Option<u32>,
+}
+
 /// The directory and the name behind a path; of a shared document, behind the links that stand in its place.
-fn target(path: &Path, privacy: Privacy) -> io::Result<(PathBuf, OsString)> {
+fn target(path: &Path, privacy: Privacy) -> io::Result<Target> {
     let mut path = path.to_owned();
+    let mut linked_by = None;
     for _ in 0..LINKS {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         let parent = path.parent().unwrap_or(Path::new("")).to_owned();
         match std::fs::read_link(&path) {
-            Ok(target) if privacy == Privacy::Shared => path = parent.join(target),
-            _ => return Ok((parent, name)),
+            Ok(target) if privacy == Privacy::Shared => {
+                linked_by = Some(std::fs::symlink_metadata(&path)?.uid());
+                path = parent.join(target);
+            }
+            _ => return Ok(Target { parent, name, linked_by }),
         }
     }
     Err(rustix::io::Errno::LOOP.into())

@@ -181,6 +181,32 @@ fn a_shared_document_is_replaced_behind_its_links() {
 }
 
 #[test]
+fn a_shared_document_is_not_replaced_where_that_would_part_it_from_others() {
+    let scratch = Scratch::new();
+    fs::write(scratch.path("config"), "old").unwrap();
+    fs::hard_link(scratch.path("config"), scratch.path("other")).unwrap();
+    let document = Document::at(scratch.path("config"), Privacy::Shared);
+    assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
+    let error = document.write(b"new").unwrap_err();
+    assert!(matches!(&error, SaveError::Load(error) if error.flaw().unwrap().flaw == Flaw::HardLinks(2)), "{error:?}");
+    fs::remove_file(scratch.path("other")).unwrap();
+    document.write(b"new").unwrap();
+    assert_eq!(scratch.names(), ["config"]);
+}
+
+#[test]
+fn a_shared_document_can_be_made_for_nobody_else() {
+    let scratch = Scratch::new();
+    fs::write(scratch.path("there"), "old").unwrap();
+    set_mode(&scratch.path("there"), 0o644);
+    for (name, expected) in [("new/config", 0o600), ("there", 0o644)] {
+        Document::at(scratch.path(name), Privacy::Shared).made_private().write(b"new").unwrap();
+        assert_eq!(mode(&scratch.path(name)), expected, "{name}");
+    }
+    assert_eq!(mode(&scratch.path("new")), 0o700);
+}
+
+#[test]
 fn whoever_edited_a_copy_does_not_overwrite_another() {
     let scratch = Scratch::new();
     let document = Document::at(scratch.path("config"), Privacy::Shared);

@@ -1,0 +1,203 @@
+//! What the user has agreed to run or to contact, on disk.
+//!
+//! An approval is about a server of one file of one project, and about exactly what would run: [`Approvable`] says what
+//! that is. The file is private and stands outside every project, so that no project can approve itself.
+
+mod approvable;
+mod look;
+#[cfg(test)]
+mod tests;
+mod warnings;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use wharf_spec::Fingerprint;
+use wharf_store::{Document, LoadError, Privacy, SaveError, UpdateError};
+
+pub use approvable::{Approvable, ApprovalDigest};
+
+/// The number of the file's form.
+const SCHEMA: u64 = 1;
+
+/// The file of approvals. Blocks.
+#[derive(Debug, Clone)]
+pub struct Approvals {
+    document: Document,
+}
+
+/// What an approval is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalKey {
+    project: String,
+    file: String,
+    server: String,
+}
+
+/// Everything that was approved, at the moment it was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Approved(Vec<Record>);
+
+/// How a server stands with the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalState {
+    /// Exactly this was approved.
+    Approved,
+    /// Nothing was.
+    Needed,
+    /// Something else was.
+    Changed {
+        /// What it was, as it was shown then.
+        before: Vec<String>,
+    },
+}
+
+/// Why approvals were not read or not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApprovalsError {
+    /// The file holds something else.
+    #[error("`{}` holds no approvals", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A newer Wharf has written it.
+    #[error("`{}` is of schema {found}, and only {SCHEMA} is known here", .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        found: u64,
+    },
+    /// It was not read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It was not written.
+    #[error(transparent)]
+    Save(SaveError),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    #[serde(flatten)]
+    key: ApprovalKey,
+    digest: Fingerprint,
+    /// Seconds since 1970.
+    approved_at: u64,
+    lines: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Form {
+    schema: u64,
+    approvals: Vec<Record>,
+}
+
+impl Approvals {
+    /// Names the file. Nothing is opened yet.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { document: Document::at(path, Privacy::Private) }
+    }
+
+    /// Reads all of them. A file that is not there approves nothing.
+    pub fn load(&self) -> Result<Approved, ApprovalsError> {
+        let loaded = self.document.load()?;
+        self.read(loaded.as_ref().map(|loaded| loaded.bytes.as_slice()))
+    }
+
+    /// Remembers that exactly this was approved, in place of what was before.
+    pub fn approve(&self, key: &ApprovalKey, what: &Approvable, at: SystemTime) -> Result<(), ApprovalsError> {
+        let since = at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let record =
+            Record { key: key.clone(), digest: what.digest(), approved_at: since.as_secs(), lines: what.lines() };
+        self.update(|records| {
+            records.retain(|known| known.key != *key);
+            records.push(record.clone());
+        })
+    }
+
+    /// Forgets an approval, and says whether there was one.
+    pub fn revoke(&self, key: &ApprovalKey) -> Result<bool, ApprovalsError> {
+        let mut was_there = false;
+        self.update(|records| {
+            was_there = records.iter().any(|known| known.key == *key);
+            records.retain(|known| known.key != *key);
+        })?;
+        Ok(was_there)
+    }
+
+    fn update(&self, mut change: impl FnMut(&mut Vec<Record>)) -> Result<(), ApprovalsError> {
+        let updated = self.document.update(|old| {
+            let Approved(mut records) = self.read(old)?;
+            change(&mut records);
+            if old.is_none() && records.is_empty() {
+                return Ok(None);
+            }
+            let form = Form { schema: SCHEMA, approvals: records };
+            serde_json::to_vec_pretty(&form).map(Some).map_err(|source| self.damaged(source))
+        });
+        match updated {
+            Ok(_) => Ok(()),
+            Err(UpdateError::Edit(error)) => Err(error),
+            Err(UpdateError::Save(error)) => Err(ApprovalsError::Save(error)),
+        }
+    }
+
+    fn read(&self, bytes: Option<&[u8]>) -> Result<Approved, ApprovalsError> {
+        /// What every form has.
+        #[derive(Deserialize)]
+        struct Numbered {
+            schema: u64,
+        }
+        let Some(bytes) = bytes else { return Ok(Approved::default()) };
+        let damaged = |source| self.damaged(source);
+        let Numbered { schema: found } = serde_json::from_slice(bytes).map_err(damaged)?;
+        if found != SCHEMA {
+            return Err(ApprovalsError::Newer { path: self.document.path().to_owned(), found });
+        }
+        serde_json::from_slice::<Form>(bytes).map(|form| Approved(form.approvals)).map_err(damaged)
+    }
+
+    fn damaged(&self, source: serde_json::Error) -> ApprovalsError {
+        ApprovalsError::Damaged { path: self.document.path().to_owned(), source }
+    }
+}
+
+impl Approved {
+    /// How a server of this digest stands.
+    pub fn state(&self, key: &ApprovalKey, digest: ApprovalDigest) -> ApprovalState {
+        match self.0.iter().find(|known| known.key == *key) {
+            None => ApprovalState::Needed,
+            Some(known) if known.digest == digest => ApprovalState::Approved,
+            Some(known) => ApprovalState::Changed { before: known.lines.clone() },
+        }
+    }
+}
+
+impl ApprovalKey {
+    /// A server of a file of a project. Links are followed, so that one project has one name.
+    pub fn of(project: &Path, file: &Path, server: &str) -> Self {
+        let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let folder = whole(project);
+        let file = whole(&folder.join(file.strip_prefix(project).unwrap_or(file)));
+        Self { project: look::spelt(&folder), file: look::spelt(&file), server: server.to_owned() }
+    }
+}
+
+impl ApprovalsError {
+    /// What to do about it.
+    pub fn fix(&self) -> String {
+        match self {
+            Self::Damaged { path, .. } => format!("remove it and approve anew: rm {}", path.display()),
+            Self::Newer { .. } => "use the newer Wharf that wrote it".to_owned(),
+            Self::Load(LoadError::Unsafe(flaw)) | Self::Save(SaveError::Load(LoadError::Unsafe(flaw))) => flaw.fix(),
+            Self::Load(_) | Self::Save(_) => {
+                "see that you may read and write it, and that the disk has room".to_owned()
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What would run or be contacted, in the one form that is both shown and digested.
+
+use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256};
+use wharf_spec::{Fingerprint, HttpForm, Surroundings, Untrusted};
+
+use super::{look, warnings};
+use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
+
+/// A digest of everything that an approval is about.
+pub type ApprovalDigest = Fingerprint;
+
+/// Everything of a server that changes what runs, what is contacted or what it is given, as it is written: nothing is
+/// expanded but to find files. Where it stands, in which order keys come and how it is spaced is no part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approvable {
+    facts: Vec<Fact>,
+    warnings: Vec<String>,
+}
+
+/// One thing to know: it is shown on a line of its own and is part of the digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fact {
+    what: &'static str,
+    /// Which one, where there are several.
+    which: String,
+    value: String,
+}
+
+impl Approvable {
+    /// Looks at a server and at the files that it names. Blocks.
+    pub fn of(described: &Described, around: &Surroundings) -> Self {
+        let mut facts = Facts { all: Vec::new(), expands: described.expands, around };
+        match &described.reach {
+            Reach::Stdio(stdio) => facts.add_stdio(stdio),
+            Reach::Http(http) => facts.add_http(http),
+        }
+        facts.add_if(!described.expands, "variables", "not expanded");
+        facts.add_if(described.trust, "trust", "its tools are used without a question");
+        facts.add_list("only tools", described.include_tools.iter().flatten());
+        facts.add_list("without tools", &described.exclude_tools);
+        Self { facts: facts.all, warnings: warnings::of(described) }
+    }
+
+    /// SHA-256 over every fact, each part after its length.
+    pub fn digest(&self) -> ApprovalDigest {
+        let mut hash = Sha256::new();
+        for Fact { what, which, value } in &self.facts {
+            for part in [what, which.as_str(), value.as_str()] {
+                hash.update((part.len() as u64).to_be_bytes());
+                hash.update(part);
+            }
+        }
+        Fingerprint(hash.finalize().into())
+    }
+
+    /// The question's text, escaped and whole: each argument, variable and header on a line of its own, then what to
+    /// beware of.
+    pub fn lines(&self) -> Vec<String> {
+        let facts = self.facts.iter().map(Fact::line);
+        facts.chain(self.warnings.iter().map(|warning| format!("warning: {warning}"))).collect()
+    }
+
+    /// What to beware of, escaped.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+impl Fact {
+    fn line(&self) -> String {
+        let Self { what, which, value } = self;
+        let space = if which.is_empty() { "" } else { " " };
+        let quote = if value.is_empty() || value.trim() != value { "\"" } else { "" };
+        format!("{what}{space}{}: {quote}{}{quote}", Untrusted::new(which), Untrusted::new(value))
+    }
+}
+
+struct Facts<'a> {
+    all: Vec<Fact>,
+    expands: bool,
+    around: &'a Surroundings,
+}
+
+impl Facts<'_> {
+    fn add_stdio(&mut self, stdio: &DescribedStdio) {
+        self.add("transport", "stdio".to_owned());
+        self.add("command", stdio.command.value.clone());
+        self.add_list("argument", stdio.args.iter().map(|argument| &argument.value));
+        self.add_some("directory", stdio.cwd.as_ref());
+        self.add_named("variable", &stdio.env, str::to_owned);
+        let mut handed: Vec<_> = stdio.env_vars.iter().map(|name| &name.value).collect();
+        handed.sort_unstable();
+        handed.into_iter().for_each(|name| self.add_which("your variable", name, "handed down".to_owned()));
+        self.add_if(stdio.inherit_env, "environment", "the whole of yours");
+        self.add_file("variables from", stdio.env_file.as_ref());
+        self.add_program(stdio);
+    }
+
+    /// What the command leads to today.
+    fn add_program(&mut self, stdio: &DescribedStdio) {
+        let cwd = stdio.cwd.as_ref().map_or_else(|| self.around.cwd.clone(), |cwd| self.path(&cwd.value));
+        let own = stdio.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| self.expanded(&value.value));
+        let theirs = || self.around.var("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let command = self.expanded(&stdio.command.value);
+        let file = look::program(&command, &own.unwrap_or_else(theirs), &cwd, self.around);
+        self.add("program", file.as_deref().map_or_else(|| "not found".to_owned(), look::spelt));
+        if let Some(identity) = file.as_deref().and_then(look::identity) {
+            self.add("program file", identity);
+        }
+    }
+
+    fn add_http(&mut self, http: &DescribedHttp) {
+        let transport = match http.form {
+            HttpForm::Automatic => "http or sse",
+            HttpForm::Streamable => "http",
+            HttpForm::Sse => "sse",
+        };
+        self.add("transport", transport.to_owned());
+        self.add("address", http.url.value.clone());
+        self.add_named("header", &http.headers, str::to_ascii_lowercase);
+        self.add_some("proxy", http.proxy.as_ref());
+        http.ca.iter().for_each(|file| self.add_file("trusts certificates of", Some(file)));
+        self.add_file("client certificate", http.client_cert.as_ref());
+        self.add_if(!http.mirror_arguments, "arguments", "not repeated in headers");
+        http.oauth.iter().for_each(|oauth| self.add_oauth(oauth));
+    }
+
+    fn add_oauth(&mut self, oauth: &Oauth) {
+        self.add("login", "OAuth".to_owned());
+        self.add_some("login page", oauth.authorization_url.as_ref());
+        self.add_some("token address", oauth.token_url.as_ref());
+        self.add_some("registration address", oauth.registration_url.as_ref());
+        self.add_some("client id", oauth.client_id.as_ref());
+        self.add_some("client secret", oauth.client_secret.as_ref());
+        self.add_some("scope", oauth.scope.as_ref());
+    }
+
+    fn add(&mut self, what: &'static str, value: String) {
+        self.add_which(what, "", value);
+    }
+
+    /// Something that is worth a line only where it is so.
+    fn add_if(&mut self, is_so: bool, what: &'static str, value: &str) {
+        if is_so {
+            self.add(what, value.to_owned());
+        }
+    }
+
+    fn add_which(&mut self, what: &'static str, which: &str, value: String) {
+        self.all.push(Fact { what, which: which.to_owned(), value });
+    }
+
+    fn add_some(&mut self, what: &'static str, value: Option<&Sited<String>>) {
+        value.into_iter().for_each(|sited| self.add(what, sited.value.clone()));
+    }
+
+    fn add_list<'v>(&mut self, what: &'static str, values: impl IntoIterator<Item = &'v String>) {
+        for (n, value) in values.into_iter().enumerate() {
+            self.add_which(what, &(n + 1).to_string(), value.clone());
+        }
+    }
+
+    fn add_named(&mut self, what: &'static str, values: &[(String, Sited<String>)], spelling: fn(&str) -> String) {
+        let mut values: Vec<_> = values.iter().map(|(name, value)| (spelling(name), &value.value)).collect();
+        values.sort_unstable();
+        values.into_iter().for_each(|(name, value)| self.add_which(what, &name, value.clone()));
+    }
+
+    /// A file that decides as well, by its path and by what is in it.
+    fn add_file(&mut self, what: &'static str, file: Option<&Sited<String>>) {
+        let Some(file) = file else { return };
+        let content = look::content(&self.path(&file.value));
+        let content = content.map_or_else(|| "cannot be read".to_owned(), |digest| format!("SHA-256 {digest}"));
+        self.add(what, file.value.clone());
+        self.add_which(what, "(content)", content);
+    }
+
+    fn path(&self, written: &str) -> PathBuf {
+        self.around.cwd.join(self.expanded(written))
+    }
+
+    fn expanded(&self, text: &str) -> String {
+        if self.expands { look::expanded(text, self.around) } else { text.to_owned() }
+    }
+}

@@ -1,0 +1,448 @@
+//! What asks again and what does not, what is shown, and what is remembered.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use wharf_spec::{HttpForm, Surroundings};
+
+use super::*;
+use crate::tree::Position;
+use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Place, Reach, Sited};
+
+/// Something that changes, and what it is called.
+type Mutation<T> = (&'static str, fn(&mut T));
+
+fn sited(text: &str) -> Sited<String> {
+    let place = Place { file: Arc::from(Path::new(".mcp.json")), at: Position::START };
+    Sited { value: text.to_owned(), place }
+}
+
+fn started(stdio: DescribedStdio) -> Reach {
+    Reach::Stdio(Box::new(stdio))
+}
+
+fn described(reach: Reach) -> Described {
+    Described {
+        reach,
+        expands: true,
+        trust: false,
+        lazy: false,
+        debug: false,
+        include_tools: None,
+        exclude_tools: Vec::new(),
+        timeout: None,
+        tool_timeouts: Vec::new(),
+        startup_timeout: None,
+        max_concurrent: None,
+        reconnect: None,
+        health_check: None,
+        idle_stop: None,
+        keep_results: None,
+        unknown: Vec::new(),
+    }
+}
+
+fn command(words: &[&str]) -> DescribedStdio {
+    DescribedStdio {
+        command: sited(words[0]),
+        args: words[1..].iter().map(|word| sited(word)).collect(),
+        cwd: None,
+        env: Vec::new(),
+        env_vars: Vec::new(),
+        env_file: None,
+        inherit_env: false,
+    }
+}
+
+/// A project, and a program `tool` on the path that is a link to `v1/tool`.
+struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let machine = Self { folder };
+        for name in ["project/sub", "bin", "v1", "v2"] {
+            fs::create_dir_all(machine.path(name)).unwrap();
+        }
+        machine.install("v1/tool");
+        machine.install("v2/tool");
+        symlink(machine.path("v1/tool"), machine.path("bin/tool")).unwrap();
+        fs::write(machine.path("project/vars"), "A=1\n").unwrap();
+        machine
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    fn install(&self, name: &str) {
+        // Beside and renamed, so that it is another file.
+        fs::write(self.path("new"), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(self.path("new"), Permissions::from_mode(0o755)).unwrap();
+        fs::rename(self.path("new"), self.path(name)).unwrap();
+    }
+
+    fn around(&self) -> Surroundings {
+        let path = OsString::from(format!("{}:{}", self.path("project/bin").display(), self.path("bin").display()));
+        Surroundings { env: vec![("PATH".into(), path)], cwd: self.path("project") }
+    }
+
+    fn digest(&self, described: &Described) -> ApprovalDigest {
+        Approvable::of(described, &self.around()).digest()
+    }
+}
+
+fn stdio() -> DescribedStdio {
+    DescribedStdio {
+        env: vec![("B".to_owned(), sited("2")), ("A".to_owned(), sited("${HOME}"))],
+        env_vars: vec![sited("TOKEN"), sited("LANG")],
+        env_file: Some(sited("vars")),
+        cwd: Some(sited("sub")),
+        ..command(&["tool", "--one", "two"])
+    }
+}
+
+/// T03: a change of anything that decides what runs.
+#[test]
+fn t03_whatever_changes_what_runs_asks_again() {
+    let changes: [Mutation<DescribedStdio>; 15] = [
+        ("command", |stdio| stdio.command = sited("other")),
+        ("order of arguments", |stdio| stdio.args.reverse()),
+        ("an argument more", |stdio| stdio.args.push(sited(""))),
+        ("arguments joined", |stdio| stdio.args = vec![sited("--one two")]),
+        ("an argument less", |stdio| drop(stdio.args.pop())),
+        ("value of a variable", |stdio| stdio.env[0].1 = sited("3")),
+        ("the same value spelt out", |stdio| stdio.env[1].1 = sited("/root")),
+        ("name of a variable", |stdio| stdio.env[0].0 = "C".to_owned()),
+        ("a value moved between variables", |stdio| {
+            stdio.env = vec![("A".to_owned(), sited("2")), ("B".to_owned(), sited("${HOME}"))]
+        }),
+        ("a variable of ours", |stdio| stdio.env_vars.push(sited("MORE"))),
+        ("directory", |stdio| stdio.cwd = Some(sited("."))),
+        ("no directory", |stdio| stdio.cwd = None),
+        ("another file of variables", |stdio| stdio.env_file = Some(sited("vars2"))),
+        ("no file of variables", |stdio| stdio.env_file = None),
+        ("the whole environment", |stdio| stdio.inherit_env = true),
+    ];
+    let machine = Machine::new();
+    let before = machine.digest(&described(started(stdio())));
+    for (name, change) in changes {
+        let mut stdio = stdio();
+        change(&mut stdio);
+        assert_ne!(machine.digest(&described(started(stdio))), before, "{name}");
+    }
+    let flags: [Mutation<Described>; 4] = [
+        ("trust", |described| described.trust = true),
+        ("expansion", |described| described.expands = false),
+        ("tools", |described| described.include_tools = Some(vec!["*".to_owned()])),
+        ("tools left out", |described| described.exclude_tools.push("rm".to_owned())),
+    ];
+    for (name, change) in flags {
+        let mut described = described(started(stdio()));
+        change(&mut described);
+        assert_ne!(machine.digest(&described), before, "{name}");
+    }
+}
+
+/// T03: the file says the same, and another program would run.
+#[test]
+fn t03_another_program_of_the_same_name_asks_again() {
+    let changes: [Mutation<Machine>; 7] = [
+        ("replaced program", |machine| machine.install("v1/tool")),
+        ("rewritten program", |machine| fs::write(machine.path("v1/tool"), "#!/bin/sh\nevil\n").unwrap()),
+        ("target of a link", |machine| {
+            fs::remove_file(machine.path("bin/tool")).unwrap();
+            symlink(machine.path("v2/tool"), machine.path("bin/tool")).unwrap();
+        }),
+        ("hard link in place of the link", |machine| {
+            fs::remove_file(machine.path("bin/tool")).unwrap();
+            fs::hard_link(machine.path("v2/tool"), machine.path("bin/tool")).unwrap();
+        }),
+        ("no program", |machine| fs::remove_file(machine.path("bin/tool")).unwrap()),
+        ("content of the variables", |machine| fs::write(machine.path("project/vars"), "A=2\n").unwrap()),
+        ("no variables", |machine| fs::remove_file(machine.path("project/vars")).unwrap()),
+    ];
+    for (name, change) in changes {
+        let mut machine = Machine::new();
+        let before = machine.digest(&described(started(stdio())));
+        change(&mut machine);
+        assert_ne!(machine.digest(&described(started(stdio()))), before, "{name}");
+    }
+}
+
+#[test]
+fn what_changes_nothing_does_not_ask_again() {
+    let machine = Machine::new();
+    let mut other = described(started(stdio()));
+    let before = machine.digest(&other);
+    other.timeout = Some(Duration::from_secs(1));
+    other.debug = true;
+    other.unknown.push(sited("note"));
+    let Reach::Stdio(stdio) = &mut other.reach else { panic!() };
+    stdio.command.place.at = Position { line: 9, column: 9 };
+    stdio.env.reverse();
+    stdio.env_vars.reverse();
+    assert_eq!(machine.digest(&other), before);
+    // A program inside the project is not found by its name, so it changes nothing either.
+    fs::create_dir(machine.path("project/bin")).unwrap();
+    machine.install("project/bin/tool");
+    assert_eq!(machine.digest(&other), before);
+}
+
+fn http() -> DescribedHttp {
+    DescribedHttp {
+        url: sited("https://a.example/mcp"),
+        form: HttpForm::Automatic,
+        headers: vec![("X-Key".to_owned(), sited("1")), ("Authorization".to_owned(), sited("Bearer ${TOKEN}"))],
+        proxy: None,
+        ca: Vec::new(),
+        client_cert: None,
+        mirror_arguments: true,
+        oauth: Some(Oauth { token_url: Some(sited("https://a.example/token")), ..Oauth::default() }),
+    }
+}
+
+#[test]
+fn t03_whatever_changes_what_is_contacted_asks_again() {
+    let changes: [Mutation<DescribedHttp>; 13] = [
+        ("address", |http| http.url = sited("https://b.example/mcp")),
+        ("form", |http| http.form = HttpForm::Sse),
+        ("value of a header", |http| http.headers[0].1 = sited("2")),
+        ("name of a header", |http| http.headers[0].0 = "X-Other".to_owned()),
+        ("a header more", |http| http.headers.push(("Y".to_owned(), sited("")))),
+        ("proxy", |http| http.proxy = Some(sited("http://p.example"))),
+        ("certificates", |http| http.ca.push(sited("vars"))),
+        ("client certificate", |http| http.client_cert = Some(sited("vars"))),
+        ("mirrored arguments", |http| http.mirror_arguments = false),
+        ("no login", |http| http.oauth = None),
+        ("token address", |http| http.oauth = Some(Oauth { token_url: Some(sited("x")), ..Oauth::default() })),
+        ("login page", |http| http.oauth.as_mut().unwrap().authorization_url = Some(sited("x"))),
+        ("client secret", |http| http.oauth.as_mut().unwrap().client_secret = Some(sited("x"))),
+    ];
+    let machine = Machine::new();
+    let digest = |http| machine.digest(&described(Reach::Http(Box::new(http))));
+    let before = digest(http());
+    for (name, change) in changes {
+        let mut http = http();
+        change(&mut http);
+        assert_ne!(digest(http), before, "{name}");
+    }
+    let mut same = http();
+    same.headers.reverse();
+    same.headers[1].0 = "x-key".to_owned();
+    assert_eq!(digest(same), before);
+}
+
+fn check_warns(words: &[&str], part: &str) {
+    let approvable = Approvable::of(&described(started(command(words))), &Surroundings::default());
+    let warnings = approvable.warnings();
+    match part {
+        "" => assert!(warnings.is_empty(), "{words:?}: {warnings:?}"),
+        part => assert!(warnings.iter().any(|warning| warning.contains(part)), "{words:?}: {warnings:?}"),
+    }
+    assert!(approvable.lines().len() >= words.len() + warnings.len());
+}
+
+/// T05: a program's name says nothing about what it runs.
+#[test]
+fn t05_interpreters_are_warned_of_and_asked_about_anew() {
+    let combinations: [&[&str]; 34] = [
+        &["sh", "-c", "x"],
+        &["/bin/bash", "-lc", "x"],
+        &["zsh", "-c", "x"],
+        &["dash", "-ec", "x"],
+        &["fish", "--command=x"],
+        &["python", "-c", "x"],
+        &["python3.12", "-Ic", "x"],
+        &["python3", "-cprint()"],
+        &["node", "-e", "x"],
+        &["node", "--eval", "x"],
+        &["node", "-pe", "x"],
+        &["node", "--require", "./x.js", "s.js"],
+        &["nodejs", "--import=data:x", "s.js"],
+        &["bun", "-e", "x"],
+        &["deno", "eval", "x"],
+        &["ruby", "-e", "x"],
+        &["perl", "-E", "x"],
+        &["php", "-r", "x"],
+        &["lua", "-e", "x"],
+        &["Rscript", "-e", "x"],
+        &["osascript", "-e", "x"],
+        &["pwsh", "-Command", "x"],
+        &["powershell.exe", "-EncodedCommand", "x"],
+        &["cmd", "/c", "x"],
+        &["npx", "-c", "x"],
+        &["npx", "--call=x"],
+        &["npm", "exec", "-c", "x"],
+        &["docker", "run", "--entrypoint", "sh", "image"],
+        &["docker", "run", "-v", "/:/host", "image"],
+        &["podman", "run", "--privileged", "image"],
+        &["env", "-S", "sh x"],
+        &["env", "A=1", "python3", "-c", "x"],
+        &["sudo", "timeout", "9", "bash", "-c", "x"],
+        &["anything", "--fine", "--eval=x"],
+    ];
+    let digest =
+        |words: &[&str]| Approvable::of(&described(started(command(words))), &Surroundings::default()).digest();
+    for words in combinations {
+        check_warns(words, "can run a text or another program");
+        assert_ne!(digest(words), digest(&words[..1]), "{words:?}");
+    }
+    let plain: [&[&str]; 6] = [
+        &["node", "server.js", "--port", "1"],
+        &["python", "-m", "server"],
+        &["bash", "run.sh"],
+        &["npx", "-y", "@scope/pkg@1.2.3"],
+        &["uvx", "pkg==1.0.4", "-v"],
+        &["/opt/server", "-c", "file"],
+    ];
+    plain.into_iter().for_each(|words| check_warns(words, ""));
+}
+
+#[test]
+fn packages_without_a_version_are_warned_of() {
+    let loose: [&[&str]; 10] = [
+        &["npx", "-y", "pkg"],
+        &["npx", "-y", "@scope/pkg"],
+        &["npx", "pkg@latest"],
+        &["npx", "pkg@^1.2.3"],
+        &["npx", "pkg@1.x.0"],
+        &["npx", "-p", "pkg", "run"],
+        &["uvx", "pkg"],
+        &["uvx", "--from", "git+https://x", "pkg==1.0.0"],
+        &["uv", "tool", "run", "pkg"],
+        &["env", "A=1", "npx", "--package=pkg", "run"],
+    ];
+    loose.into_iter().for_each(|words| check_warns(words, "has no fixed version"));
+}
+
+/// A description is looked at before anybody has agreed to anything, so that a large one must not hold us up.
+#[test]
+fn many_arguments_are_looked_at_once() {
+    for word in ["sh", "npx", "-c", "${A}"] {
+        let mut words = vec![word; 50_000];
+        words[0] = "npx";
+        assert!(Approvable::of(&described(started(command(&words))), &Surroundings::default()).lines().len() > 50_000);
+    }
+}
+
+#[test]
+fn variables_that_load_something_are_warned_of() {
+    let mut stdio = command(&["tool"]);
+    stdio.env = ["A", "LD_PRELOAD", "NODE_OPTIONS"].map(|name| (name.to_owned(), sited("x"))).to_vec();
+    let approvable = Approvable::of(&described(started(stdio)), &Surroundings::default());
+    let expected = ["`LD_PRELOAD` can make it run something else", "`NODE_OPTIONS` can make it run something else"];
+    assert_eq!(approvable.warnings(), expected);
+}
+
+#[test]
+fn what_is_handed_over_is_named() {
+    let mut stdio = command(&["tool", "--key=${API_KEY:-none}", "$${NOT}", "${secret:pass}"]);
+    stdio.env = vec![("T".to_owned(), sited("${GITHUB_TOKEN}"))];
+    stdio.env_vars = vec![sited("AWS_SECRET")];
+    stdio.inherit_env = true;
+    let mut described = described(started(stdio));
+    described.trust = true;
+    let expected = [
+        "gets your whole environment",
+        "gets your API_KEY",
+        "gets your AWS_SECRET",
+        "gets your GITHUB_TOKEN",
+        "gets your secret pass",
+        "its tools are used without a question",
+    ];
+    let warnings = |described: &Described| Approvable::of(described, &Surroundings::default()).warnings().to_vec();
+    assert_eq!(warnings(&described), expected);
+    described.expands = false;
+    assert_eq!(
+        warnings(&described),
+        ["gets your whole environment", "gets your AWS_SECRET", "its tools are used without a question"]
+    );
+    described.expands = true;
+    described.trust = false;
+    described.reach = Reach::Http(Box::new(http()));
+    assert_eq!(warnings(&described), ["gets your TOKEN"]);
+}
+
+/// T04: nothing is shortened, and nothing acts on the terminal.
+#[test]
+fn t04_the_question_shows_everything() {
+    let padding = "x".repeat(8 << 10);
+    let mut words = vec!["tool"; 299];
+    words[1] = "";
+    words[2] = "\u{1b}[2J\nargument 4: harmless";
+    words[3] = &padding;
+    words.push("--eval=evil");
+    let lines = Approvable::of(&described(started(command(&words))), &Surroundings::default()).lines();
+    assert_eq!(lines.iter().filter(|line| line.starts_with("argument ")).count(), 299);
+    for (line, expected) in [
+        (1, "command: tool"),
+        (2, "argument 1: \"\""),
+        (3, "argument 2: \\u{1b}[2J\\nargument 4: harmless"),
+        (4, &format!("argument 3: {padding}")),
+        (300, "argument 299: --eval=evil"),
+    ] {
+        assert_eq!(lines[line], expected);
+    }
+    assert!(lines.last().unwrap().starts_with("warning: `--eval=evil` of `tool`"));
+}
+
+#[test]
+fn an_approval_is_for_one_server_of_one_file_of_one_project() {
+    let machine = Machine::new();
+    let approvals = Approvals::at(machine.path("state/approvals.json"));
+    let project = machine.path("project");
+    let key = ApprovalKey::of(&project, Path::new(".mcp.json"), "a");
+    let what = Approvable::of(&described(started(stdio())), &machine.around());
+    let other = Approvable::of(&described(started(command(&["evil"]))), &machine.around());
+    let state = |key: &ApprovalKey, what: &Approvable| approvals.load().unwrap().state(key, what.digest());
+    assert_eq!(state(&key, &what), ApprovalState::Needed);
+    assert!(!approvals.revoke(&key).unwrap());
+    assert!(!machine.path("state/approvals.json").exists());
+    approvals.approve(&key, &what, UNIX_EPOCH).unwrap();
+    assert_eq!(state(&key, &what), ApprovalState::Approved);
+    assert_eq!(state(&key, &other), ApprovalState::Changed { before: what.lines() });
+    symlink(&project, machine.path("link")).unwrap();
+    assert_eq!(
+        state(&ApprovalKey::of(&machine.path("link"), Path::new(".mcp.json"), "a"), &what),
+        ApprovalState::Approved
+    );
+    for (folder, file, server) in
+        [("project", ".mcp.json", "A"), ("project", ".wharf/config.json", "a"), ("v1", ".mcp.json", "a")]
+    {
+        let key = ApprovalKey::of(&machine.path(folder), Path::new(file), server);
+        assert_eq!(state(&key, &what), ApprovalState::Needed, "{folder} {file} {server}");
+    }
+    approvals.approve(&key, &other, UNIX_EPOCH).unwrap();
+    assert_eq!(state(&key, &what), ApprovalState::Changed { before: other.lines() });
+    assert!(approvals.revoke(&key).unwrap());
+    assert_eq!(state(&key, &other), ApprovalState::Needed);
+}
+
+/// C19, and a file that is damaged: both approve nothing and are not overwritten.
+#[test]
+fn c19_approvals_that_are_not_understood_are_left_alone() {
+    let machine = Machine::new();
+    let path = machine.path("approvals.json");
+    let approvals = Approvals::at(&path);
+    let key = ApprovalKey::of(&machine.path("project"), Path::new("x"), "a");
+    let what = Approvable::of(&described(started(stdio())), &machine.around());
+    for (text, part) in [
+        ("{\"schema\": 2, \"approvals\": {}}", "is of schema 2"),
+        ("{\"schema\": 1}", "holds no approvals"),
+        ("", "holds no"),
+    ] {
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let errors = [approvals.load().unwrap_err(), approvals.approve(&key, &what, UNIX_EPOCH).unwrap_err()];
+        assert!(errors.iter().all(|error| error.to_string().contains(part)), "{errors:?}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    assert!(approvals.load().unwrap_err().fix().starts_with("chmod go-rwx "));
+}

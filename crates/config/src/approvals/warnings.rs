@@ -1,0 +1,216 @@
+//! What to beware of in a server that somebody else describes.
+//!
+//! A warning forbids nothing, and the absence of one promises nothing: any program can run any other. They are there so
+//! that the usual ways of hiding one are not overlooked.
+
+use std::collections::BTreeSet;
+
+use wharf_spec::Untrusted;
+
+use super::look;
+use crate::{Described, DescribedHttp, DescribedStdio, Reach};
+
+/// Programs and those of their options that run a text, or something other than what the name promises. A single dash
+/// with one letter also stands for that letter among others, as in `-lc`.
+const EVALUATORS: [(&[&str], &[&str]); 21] = [
+    (&["sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "csh", "tcsh"], &["-c", "--command", "--init-command"]),
+    (&["python", "pypy", "jython", "ipython"], &["-c"]),
+    (&["node", "nodejs", "bun", "electron"], &["-e", "-p", "-r", "--eval", "--print", "--require", "--import"]),
+    (&["deno"], &["eval"]),
+    (&["ruby", "jruby", "perl"], &["-e", "-E"]),
+    (&["php"], &["-r", "-B", "-R", "-E", "--run"]),
+    (&["lua", "luajit", "Rscript", "R", "groovy", "osascript", "ghc", "clojure", "clj", "bb"], &["-e", "--eval"]),
+    (&["julia", "elixir", "iex"], &["-e", "-E", "--eval", "--print"]),
+    (&["erl"], &["-eval", "-s", "-run"]),
+    (&["pwsh", "powershell"], &["-c", "-e", "-command", "-encodedcommand", "-ec", "-enc"]),
+    (&["cmd"], &["/c", "/k", "/C", "/K"]),
+    (&["npx", "pnpx"], &["-c", "--call", "--shell"]),
+    (&["npm", "pnpm", "yarn"], &["-c", "--call", "--shell-mode"]),
+    (
+        &["docker", "podman", "nerdctl"],
+        &["--entrypoint", "--privileged", "--pid", "--device", "-v", "--volume", "--mount"],
+    ),
+    (&["env"], &["-S", "--split-string"]),
+    (&["su", "script", "flock", "watch"], &["-c", "--command"]),
+    (&["find"], &["-exec", "-execdir", "-ok", "-okdir"]),
+    (&["git"], &["-c", "--exec-path", "--config-env"]),
+    (&["vim", "vi", "nvim", "ex", "emacs"], &["-c", "-S", "--cmd", "--eval", "-l"]),
+    (&["tar", "bsdtar"], &["--checkpoint-action", "--to-command", "-I", "--use-compress-program"]),
+    (&["java", "gdb", "lldb"], &["-ex", "-o", "--eval-command", "-javaagent", "-XX:OnError"]),
+];
+
+/// Commands that fetch a package and run it, and what stands between them and the package.
+const FETCHERS: [&[&str]; 9] = [
+    &["npx"],
+    &["pnpx"],
+    &["bunx"],
+    &["uvx"],
+    &["npm", "exec"],
+    &["pnpm", "dlx"],
+    &["yarn", "dlx"],
+    &["pipx", "run"],
+    &["uv", "tool", "run"],
+];
+/// Options of theirs that are followed by a value.
+const VALUED: [&str; 10] =
+    ["-p", "--package", "--from", "--with", "--python", "--registry", "--index-url", "-c", "--call", "--spec"];
+/// Those whose value is the package.
+const PACKAGE: [&str; 4] = ["-p", "--package", "--from", "--spec"];
+
+/// Variables that make programs load or run something else, besides those of the system's loader.
+const LOADERS: [&str; 14] = [
+    "PATH",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "BASH_ENV",
+    "ENV",
+    "PERL5OPT",
+    "PERL5LIB",
+    "RUBYOPT",
+    "RUBYLIB",
+    "JAVA_TOOL_OPTIONS",
+    "GIT_SSH_COMMAND",
+];
+
+/// What to beware of, each on a line of its own, escaped.
+pub(super) fn of(described: &Described) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut given = BTreeSet::new();
+    match &described.reach {
+        Reach::Stdio(stdio) => {
+            warnings.extend(of_command(stdio));
+            given.extend(stdio.env_vars.iter().map(|name| name.value.clone()));
+            if described.expands {
+                given.extend(texts_of_stdio(stdio).flat_map(variables));
+            }
+        }
+        Reach::Http(http) if described.expands => given.extend(texts_of_http(http).flat_map(variables)),
+        Reach::Http(_) => {}
+    }
+    warnings.extend(given.iter().map(|name| format!("gets your {}", Untrusted::new(name.as_str()))));
+    if described.trust {
+        warnings.push("its tools are used without a question".to_owned());
+    }
+    warnings
+}
+
+fn of_command(stdio: &DescribedStdio) -> Vec<String> {
+    let words: Vec<&str> = [&stdio.command].into_iter().chain(&stdio.args).map(|word| word.value.as_str()).collect();
+    let mut warnings = evaluations(&words);
+    warnings.extend(unpinned(&words));
+    let is_loader = |name: &str| name.starts_with("LD_") || name.starts_with("DYLD_") || LOADERS.contains(&name);
+    let loaders = stdio.env.iter().map(|(name, _)| name.as_str()).filter(|name| is_loader(name));
+    warnings.extend(loaders.map(|name| format!("`{}` can make it run something else", Untrusted::new(name))));
+    if stdio.inherit_env {
+        warnings.push("gets your whole environment".to_owned());
+    }
+    warnings
+}
+
+/// A program may stand anywhere: `env`, `sudo` and `timeout` run what comes after them. Whatever follows the others of a
+/// kind also follows the first.
+fn evaluations(words: &[&str]) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    for (programs, options) in EVALUATORS {
+        let Some(start) = words.iter().position(|word| programs.contains(&program(word))) else { continue };
+        let is_one = |argument: &&&str| options.iter().any(|option| is_option(argument, option));
+        found.extend(words[start + 1..].iter().find(is_one).map(|option| (words[start], *option)));
+    }
+    let is_eval = |word: &&&str| **word == "--eval" || word.starts_with("--eval=");
+    found.extend(words[1..].iter().filter(is_eval).map(|word| (words[0], *word)));
+    let told = |(program, option): (&str, &str)| {
+        format!("`{}` of `{}` can run a text or another program", Untrusted::new(option), Untrusted::new(program))
+    };
+    found.into_iter().map(told).collect()
+}
+
+/// A program's name without its directory, its version and `.exe`.
+fn program(word: &str) -> &str {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    name.trim_end_matches(".exe")
+        .trim_end_matches(|character: char| character.is_ascii_digit() || ".-".contains(character))
+}
+
+fn is_option(argument: &str, option: &str) -> bool {
+    let with_value = || argument.strip_prefix(option).is_some_and(|rest| rest.starts_with(['=', ':']));
+    let among_others = || match option.as_bytes() {
+        [b'-', letter] if *letter != b'-' => {
+            let letters = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+            letters.is_some_and(|letters| {
+                // What follows directly may be the text itself, as in `-cprint()`.
+                letters.as_bytes().first() == Some(letter) || letters.len() <= 4 && letters.as_bytes().contains(letter)
+            })
+        }
+        _ => false,
+    };
+    argument.eq_ignore_ascii_case(option) && option.len() > 2 || argument == option || with_value() || among_others()
+}
+
+/// Packages that are fetched by name alone, so that what runs next time may be something else.
+fn unpinned(words: &[&str]) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    for fetcher in FETCHERS {
+        let is_it =
+            |start: &usize| program(words[*start]) == fetcher[0] && words[start + 1..].starts_with(&fetcher[1..]);
+        let package = (0..words.len()).find(is_it).and_then(|start| package(&words[start + fetcher.len()..]));
+        found.extend(package.filter(|package| !is_pinned(package)));
+    }
+    let told = |package: &str| format!("`{}` has no fixed version: another may run next time", Untrusted::new(package));
+    found.into_iter().map(told).collect()
+}
+
+/// The package among a fetcher's arguments.
+fn package<'a>(arguments: &[&'a str]) -> Option<&'a str> {
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let (option, value) = argument.split_once('=').map_or((*argument, None), |(name, value)| (name, Some(value)));
+        match option {
+            option if PACKAGE.contains(&option) => return value.or_else(|| arguments.next().copied()),
+            option if VALUED.contains(&option) && value.is_none() => drop(arguments.next()),
+            option if option.starts_with('-') => {}
+            _ => return Some(argument),
+        }
+    }
+    None
+}
+
+/// Whether a package is named with one version: `pkg@1.2.3`, `@scope/pkg@1.2.3` or `pkg==1.2.3`.
+fn is_pinned(package: &str) -> bool {
+    let version = match package.split_once("==") {
+        Some((_, version)) => version,
+        None => package.get(1..).and_then(|rest| rest.rsplit_once('@')).map_or("", |(_, version)| version),
+    };
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || ".-+".contains(character);
+    version.starts_with(|character: char| character.is_ascii_digit())
+        && version.matches('.').count() >= 2
+        && version.chars().all(is_plain)
+        && !version.split('.').any(|part| part == "x")
+}
+
+fn texts_of_stdio(stdio: &DescribedStdio) -> impl Iterator<Item = &str> {
+    let sited = [&stdio.command].into_iter().chain(&stdio.args).chain(&stdio.cwd).chain(&stdio.env_file);
+    sited.chain(stdio.env.iter().map(|(_, value)| value)).map(|sited| sited.value.as_str())
+}
+
+fn texts_of_http(http: &DescribedHttp) -> impl Iterator<Item = &str> {
+    let oauth = http.oauth.iter().flat_map(|oauth| {
+        let addresses = [&oauth.authorization_url, &oauth.token_url, &oauth.registration_url];
+        addresses.into_iter().chain([&oauth.client_id, &oauth.client_secret, &oauth.scope]).flatten()
+    });
+    let own = [&http.url].into_iter().chain(&http.proxy).chain(&http.ca).chain(&http.client_cert);
+    own.chain(http.headers.iter().map(|(_, value)| value)).chain(oauth).map(|sited| sited.value.as_str())
+}
+
+/// What of the user's a text refers to.
+fn variables(text: &str) -> impl Iterator<Item = String> {
+    look::references(text).into_iter().map(|reference| {
+        let name = reference.split_once(":-").map_or(reference, |(name, _)| name);
+        match name.strip_prefix("secret:") {
+            Some(secret) => format!("secret {secret}"),
+            None => name.strip_prefix("env:").unwrap_or(name).to_owned(),
+        }
+    })
+}

@@ -1,0 +1,176 @@
+//! An object held against the keys it may have. What is wrong is said once, with both places where there are two.
+
+use std::time::Duration;
+
+use wharf_spec::Untrusted;
+
+use crate::fields::{Field, Kind};
+use crate::tree::{Member, Node, Position, Value};
+
+/// What was found of the keys an object may have, each with a value of the right kind.
+pub(crate) struct Checked<'a> {
+    found: Vec<(&'static Field, &'a Member)>,
+    /// Keys nobody knows.
+    pub unknown: Vec<&'a Member>,
+    /// What is wrong.
+    pub faults: Vec<Fault>,
+}
+
+/// Something wrong, before it is known in which file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub code: &'static str,
+    pub at: Position,
+    pub text: String,
+    pub fix: Option<String>,
+}
+
+impl Fault {
+    pub fn new(code: &'static str, at: Position, text: impl Into<String>) -> Self {
+        Self { code, at, text: text.into(), fix: None }
+    }
+
+    pub fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+}
+
+/// Holds an object against tables of keys. Members of the wrong kind are faults and count as absent.
+pub(crate) fn check<'a>(members: &'a [Member], tables: &[&'static [Field]]) -> Checked<'a> {
+    let mut checked = Checked { found: Vec::new(), unknown: Vec::new(), faults: Vec::new() };
+    for member in members {
+        let field = tables.iter().copied().flatten().find(|field| field.is_called(&member.key));
+        match field {
+            None => checked.unknown.push(member),
+            Some(field) => checked.take(field, member),
+        }
+    }
+    checked
+}
+
+impl<'a> Checked<'a> {
+    fn take(&mut self, field: &'static Field, member: &'a Member) {
+        if let Some((_, first)) = self.found.iter().find(|(other, _)| other.name == field.name) {
+            let (key, other) = (shown(&member.key), shown(&first.key));
+            let text =
+                format!("`{key}` on line {} is there already as `{other}` on line {}", member.at.line, first.at.line);
+            self.faults.push(Fault::new("duplicate_key", member.at, text).fix("keep one of them"));
+            return;
+        }
+        // Null is what programs write for what is not there.
+        if member.node.value == Value::Null {
+            return;
+        }
+        match misfit(field.kind, &member.node) {
+            None => self.found.push((field, member)),
+            Some((at, wanted)) => {
+                let text = format!("`{}` is not {wanted}", shown(&member.key));
+                self.faults.push(Fault::new("wrong_type", at, text));
+            }
+        }
+    }
+
+    /// The member of a key, however it was spelt.
+    pub fn member(&self, name: &str) -> Option<&'a Member> {
+        self.found.iter().find(|(field, _)| field.name == name).map(|(_, member)| *member)
+    }
+
+    pub fn text(&self, name: &str) -> Option<(&'a str, Position)> {
+        let node = &self.member(name)?.node;
+        Some((node.text()?, node.at))
+    }
+
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        match self.member(name)?.node.value {
+            Value::Bool(flag) => Some(flag),
+            _ => None,
+        }
+    }
+
+    pub fn count(&self, name: &str) -> Option<u64> {
+        number(&self.member(name)?.node)
+    }
+
+    pub fn millis(&self, name: &str) -> Option<Duration> {
+        self.count(name).map(Duration::from_millis)
+    }
+
+    pub fn list(&self, name: &str) -> &'a [Node] {
+        match self.member(name).map(|member| &member.node.value) {
+            Some(Value::List(items)) => items,
+            _ => &[],
+        }
+    }
+
+    pub fn texts(&self, name: &str) -> Vec<(&'a str, Position)> {
+        self.list(name).iter().filter_map(|node| Some((node.text()?, node.at))).collect()
+    }
+
+    pub fn map(&self, name: &str) -> &'a [Member] {
+        self.member(name).map(|member| member.node.members()).unwrap_or_default()
+    }
+}
+
+/// A whole number, if it is one.
+pub(crate) fn number(node: &Node) -> Option<u64> {
+    match &node.value {
+        Value::Number(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// What does not fit a kind: where, and what was wanted.
+fn misfit(kind: Kind, node: &Node) -> Option<(Position, String)> {
+    let wanted = |fits: bool, wanted: &str| (!fits).then(|| (node.at, format!("{wanted}, but {}", node.value.kind())));
+    match kind {
+        Kind::Text | Kind::Template => wanted(node.text().is_some(), "a text"),
+        Kind::Flag => wanted(matches!(node.value, Value::Bool(_)), "true or false"),
+        Kind::Count(least) => whole(node, least),
+        Kind::Millis => whole(node, 1),
+        Kind::Choice(words) => {
+            let fits = node.text().is_some_and(|text| words.contains(&text));
+            (!fits).then(|| {
+                (
+                    node.at,
+                    format!("one of {}", words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")),
+                )
+            })
+        }
+        Kind::Texts | Kind::Templates | Kind::Rules => {
+            let Value::List(items) = &node.value else { return wanted(false, "a list") };
+            let odd = items.iter().find(|item| !matches!(kind, Kind::Rules) && item.text().is_none())?;
+            Some((odd.at, format!("a list of texts: there is {} in it", odd.value.kind())))
+        }
+        Kind::TemplateMap => {
+            let Value::Map(members) = &node.value else { return wanted(false, "an object") };
+            let odd = members.iter().find(|member| member.node.text().is_none())?;
+            Some((odd.node.at, format!("an object of texts: `{}` is {}", shown(&odd.key), odd.node.value.kind())))
+        }
+        Kind::MillisMap => {
+            let Value::Map(members) = &node.value else { return wanted(false, "an object") };
+            members
+                .iter()
+                .find_map(|member| whole(&member.node, 1))
+                .map(|(at, _)| (at, "milliseconds by name".to_owned()))
+        }
+        Kind::OffOr(_) => wanted(matches!(node.value, Value::Map(_) | Value::Bool(_)), "false or an object"),
+        Kind::Object(_) => wanted(matches!(node.value, Value::Map(_)), "an object"),
+        Kind::Servers => {
+            wanted(matches!(node.value, Value::Map(_) | Value::List(_)), "an object of servers by their ids")
+        }
+        Kind::Any => None,
+    }
+}
+
+fn whole(node: &Node, least: u64) -> Option<(Position, String)> {
+    match number(node) {
+        Some(number) if number >= least && number <= u64::from(u32::MAX) => None,
+        _ => Some((node.at, format!("a whole number from {least} to {}", u32::MAX))),
+    }
+}
+
+/// A key as it may be shown.
+pub(crate) fn shown(key: &str) -> String {
+    Untrusted::new(key).shortened(80).to_string()
+}

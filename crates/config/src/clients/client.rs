@@ -1,0 +1,139 @@
+//! The clients there are, what they are called, and where their files are.
+
+use std::path::{Path, PathBuf};
+
+/// A program other than this one that keeps a list of servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Client {
+    /// Claude Code: `.mcp.json` and `~/.claude.json`.
+    ClaudeCode,
+    /// Claude Desktop, which starts servers and dials none.
+    ClaudeDesktop,
+    /// Cursor.
+    Cursor,
+    /// VS Code.
+    VsCode,
+    /// Codex, in TOML.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+    /// goose, in YAML.
+    Goose,
+    /// Zed.
+    Zed,
+    /// Windsurf.
+    Windsurf,
+}
+
+impl Client {
+    /// All of them, in the order in which people are shown them.
+    pub const ALL: [Self; 10] = [
+        Self::ClaudeCode,
+        Self::ClaudeDesktop,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Codex,
+        Self::Gemini,
+        Self::Opencode,
+        Self::Goose,
+        Self::Zed,
+        Self::Windsurf,
+    ];
+
+    /// What it is called on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::Cursor => "cursor",
+            Self::VsCode => "vs-code",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Goose => "goose",
+            Self::Zed => "zed",
+            Self::Windsurf => "windsurf",
+        }
+    }
+
+    /// The client of this name. `vscode` is one of them too.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let name = if name == "vscode" { "vs-code" } else { name };
+        Self::ALL.into_iter().find(|client| client.name() == name)
+    }
+
+    /// Where its servers are looked for: the project's file before the user's.
+    ///
+    /// The system is named as `std::env::consts::OS` names it.
+    pub fn files(self, home: &Path, project: &Path, os: &str) -> Vec<PathBuf> {
+        let settings = application_settings(home, os);
+        let at_home = |path: &str| home.join(path);
+        let in_project = |path: &str| project.join(path);
+        match self {
+            Self::ClaudeCode => vec![in_project(".mcp.json"), at_home(".claude.json")],
+            Self::ClaudeDesktop => vec![settings.join("Claude/claude_desktop_config.json")],
+            Self::Cursor => vec![in_project(".cursor/mcp.json"), at_home(".cursor/mcp.json")],
+            Self::VsCode => vec![
+                in_project(".vscode/mcp.json"),
+                settings.join("Code/User/mcp.json"),
+                at_home(".copilot/mcp-config.json"),
+            ],
+            Self::Codex => vec![in_project(".codex/config.toml"), at_home(".codex/config.toml")],
+            Self::Gemini => vec![in_project(".gemini/settings.json"), at_home(".gemini/settings.json")],
+            Self::Opencode => vec![
+                in_project("opencode.json"),
+                in_project("opencode.jsonc"),
+                at_home(".config/opencode/opencode.json"),
+                at_home(".config/opencode/opencode.jsonc"),
+            ],
+            Self::Goose if os == "windows" => vec![settings.join("Block/goose/config/config.yaml")],
+            Self::Goose => vec![at_home(".config/goose/config.yaml")],
+            Self::Zed if os == "windows" => {
+                vec![in_project(".zed/settings.json"), settings.join("Zed/settings.json")]
+            }
+            Self::Zed => vec![in_project(".zed/settings.json"), at_home(".config/zed/settings.json")],
+            Self::Windsurf => vec![at_home(".codeium/windsurf/mcp_config.json")],
+        }
+    }
+}
+
+/// Where applications keep what they are told to remember.
+fn application_settings(home: &Path, os: &str) -> PathBuf {
+    match os {
+        "macos" => home.join("Library/Application Support"),
+        "windows" => home.join("AppData/Roaming"),
+        _ => home.join(".config"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for client in Client::ALL {
+            assert_eq!(Client::from_name(client.name()), Some(client));
+        }
+        assert_eq!(Client::from_name("vscode"), Some(Client::VsCode));
+        assert_eq!(Client::from_name("Cursor"), None);
+    }
+
+    #[test]
+    fn knows_where_files_are() {
+        for (client, os, expected) in [
+            (Client::ClaudeCode, "linux", vec!["p/.mcp.json", "h/.claude.json"]),
+            (Client::ClaudeDesktop, "linux", vec!["h/.config/Claude/claude_desktop_config.json"]),
+            (Client::ClaudeDesktop, "macos", vec!["h/Library/Application Support/Claude/claude_desktop_config.json"]),
+            (Client::ClaudeDesktop, "windows", vec!["h/AppData/Roaming/Claude/claude_desktop_config.json"]),
+            (Client::Goose, "windows", vec!["h/AppData/Roaming/Block/goose/config/config.yaml"]),
+            (Client::Goose, "macos", vec!["h/.config/goose/config.yaml"]),
+            (Client::Zed, "linux", vec!["p/.zed/settings.json", "h/.config/zed/settings.json"]),
+        ] {
+            let expected: Vec<_> = expected.into_iter().map(PathBuf::from).collect();
+            assert_eq!(client.files(Path::new("h"), Path::new("p"), os), expected, "{client:?} {os}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Variables inside texts, as the clients spell them.
+
+use std::path::{MAIN_SEPARATOR_STR, Path};
+
+use super::note::{Note, shown};
+use super::variables::{Piece, Pieces, is_name, variable, write_ours};
+
+/// How a client spells a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Not at all: every text is what it is.
+    Literal,
+    /// As we do: `${V}` and, if it has defaults, `${V:-default}`.
+    Braces { defaults: bool },
+    /// As editors do: `${env:V}`, `${workspaceFolder}`; and, if it asks people for values, `${input:id}`.
+    Editor { inputs: bool },
+    /// `{env:V}`.
+    Curly,
+    /// As a shell does: `$V`, `${V}`, `${V:-default}`; one that is not set is empty.
+    Shell,
+}
+
+impl Dialect {
+    /// Reads a client's text, and notes what of it means nothing here. `field` is what the text is the value of.
+    pub(super) fn read(self, text: &str, field: &str, project: &Path, notes: &mut Vec<Note>) -> Vec<Piece> {
+        let mut reading = Reading { field, project, notes, pieces: Pieces::default() };
+        match self {
+            Self::Literal => reading.pieces.text(text),
+            Self::Braces { defaults } => reading
+                .between(text, "${", |_, inner| variable(inner).filter(|piece| defaults || !has_default(piece)).into()),
+            Self::Editor { inputs } => reading.between(text, "${", |reading, inner| reading.editor(inner, inputs)),
+            Self::Curly => reading.between(text, "{", |reading, inner| reading.curly(inner)),
+            Self::Shell => reading.shell(text),
+        }
+        reading.pieces.0
+    }
+
+    /// Writes a text as a client does, with a note for what it has no spelling for.
+    pub(super) fn write(self, pieces: &[Piece], field: &str, notes: &mut Vec<Note>) -> String {
+        let mut text = String::new();
+        let mut known = true;
+        for piece in pieces {
+            match self.spelling(piece) {
+                Some(spelling) => {
+                    text.push_str(&spelling);
+                    notes.extend(asked(piece, field));
+                }
+                None => {
+                    known = false;
+                    text.push_str(&write_ours(std::slice::from_ref(piece)).unwrap_or_default());
+                    notes.push(unspellable(piece, field));
+                }
+            }
+        }
+        // What it would read is asked of its own reader, so that no ambiguity goes unsaid. A secret it asks people for.
+        let pieces = self.unset_is_empty(pieces, field, notes);
+        let asks = pieces.iter().any(|piece| matches!(piece, Piece::Secret(_)));
+        if known && !asks && self.read(&text, field, Path::new("/"), &mut Vec::new()) != pieces {
+            notes.push(Note::changed(format!("`{}` is read differently there", shown(field))).fix("check it by hand"));
+        }
+        text
+    }
+
+    /// The pieces as a client reads them to which a variable that is not set is empty, with a note where that matters.
+    fn unset_is_empty(self, pieces: &[Piece], field: &str, notes: &mut Vec<Note>) -> Vec<Piece> {
+        let empty = |piece: &Piece| match piece {
+            Piece::Variable { name, default: None } if self == Self::Shell => {
+                Piece::Variable { name: name.clone(), default: Some(String::new()) }
+            }
+            piece => piece.clone(),
+        };
+        let read: Vec<_> = pieces.iter().map(empty).collect();
+        if read != pieces {
+            let text = format!("`{}` refers to a variable that is empty there where it is not set", shown(field));
+            notes.push(Note::hint(text));
+        }
+        read
+    }
+
+    fn spelling(self, piece: &Piece) -> Option<String> {
+        match (self, piece) {
+            (_, Piece::Text(text)) => Some(text.clone()),
+            (Self::Braces { defaults }, Piece::Variable { .. }) if defaults || !has_default(piece) => {
+                write_ours(std::slice::from_ref(piece))
+            }
+            (Self::Editor { .. }, Piece::Variable { name, default: None }) => Some(format!("${{env:{name}}}")),
+            (Self::Editor { inputs: true }, Piece::Secret(name)) => Some(format!("${{input:{name}}}")),
+            (Self::Curly, Piece::Variable { name, default: None }) => Some(format!("{{env:{name}}}")),
+            (Self::Shell, Piece::Variable { name, default }) => match default.as_deref() {
+                None | Some("") => Some(format!("${{{name}}}")),
+                Some(default) => Some(format!("${{{name}:-{default}}}")),
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Says of a secret that people are asked for it there.
+fn asked(piece: &Piece, field: &str) -> Option<Note> {
+    let Piece::Secret(name) = piece else { return None };
+    let text = format!("`{}` refers to the secret `{}`, which is asked for there", shown(field), shown(name));
+    Some(Note::hint(text))
+}
+
+fn has_default(piece: &Piece) -> bool {
+    matches!(piece, Piece::Variable { default: Some(_), .. })
+}
+
+fn unspellable(piece: &Piece, field: &str) -> Note {
+    let field = shown(field);
+    let note = match piece {
+        Piece::Secret(name) => {
+            format!("`{field}` refers to the secret `{}`, which only this program keeps", shown(name))
+        }
+        Piece::Variable { name, default: Some(_) } => {
+            format!("`{field}` has a default for `{}`, and defaults have no spelling there", shown(name))
+        }
+        Piece::Variable { name, .. } => {
+            format!("`{field}` refers to the variable `{}`, which is not expanded there", shown(name))
+        }
+        Piece::Other(_) => format!("`{field}` holds a reference only this program knows"),
+        Piece::Text(_) => format!("`{field}` is read differently there"),
+    };
+    Note::changed(note).fix("put the value there by hand")
+}
+
+/// What stands between two braces turned out to be.
+enum Found {
+    Piece(Piece),
+    Text(String),
+    /// Nothing: it stays as it was written.
+    Nothing,
+}
+
+impl From<Option<Piece>> for Found {
+    fn from(piece: Option<Piece>) -> Self {
+        piece.map_or(Self::Nothing, Self::Piece)
+    }
+}
+
+struct Reading<'a> {
+    field: &'a str,
+    project: &'a Path,
+    notes: &'a mut Vec<Note>,
+    pieces: Pieces,
+}
+
+impl Reading<'_> {
+    fn between(&mut self, text: &str, open: &str, meaning: impl Fn(&mut Self, &str) -> Found) {
+        let mut rest = text;
+        while let Some(start) = rest.find(open) {
+            let inside = start + open.len();
+            let Some(end) = rest[inside..].find('}').map(|end| inside + end) else { break };
+            self.pieces.text(&rest[..start]);
+            match meaning(self, &rest[inside..end]) {
+                Found::Piece(piece) => self.pieces.0.push(piece),
+                Found::Text(text) => self.pieces.text(&text),
+                Found::Nothing => self.pieces.text(&rest[start..=end]),
+            }
+            rest = &rest[end + 1..];
+        }
+        self.pieces.text(rest);
+    }
+
+    fn editor(&mut self, inner: &str, inputs: bool) -> Found {
+        match inner.split_once(':') {
+            Some(("env", name)) if is_name(name) => variable(name).into(),
+            Some(("input", id)) if inputs => Found::Piece(self.input(id)),
+            Some((kind @ ("env" | "input" | "config" | "command" | "file"), _)) => {
+                self.unknown(&format!("${{{kind}:…}}"))
+            }
+            _ => self.predefined(inner),
+        }
+    }
+
+    fn predefined(&mut self, inner: &str) -> Found {
+        match inner {
+            "workspaceFolder" => Found::Text(self.project.display().to_string()),
+            "workspaceFolderBasename" => {
+                Found::Text(self.project.file_name().unwrap_or_default().to_string_lossy().into_owned())
+            }
+            "userHome" => variable("HOME").into(),
+            "pathSeparator" | "/" => Found::Text(MAIN_SEPARATOR_STR.to_owned()),
+            _ => {
+                let text =
+                    format!("`{}` holds a `${{…}}` that is no variable to that client and stays text", self.field());
+                self.notes.push(Note::hint(text).fix("write `${NAME}` to have it expanded here"));
+                Found::Nothing
+            }
+        }
+    }
+
+    /// Something people are asked for: here it is a variable, or a secret.
+    fn input(&mut self, id: &str) -> Piece {
+        let fit = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
+        let name: String = id.chars().map(fit).take(64).collect();
+        let name = if is_name(&name) { name } else { format!("INPUT_{name}") };
+        let text = format!("`{}` asks for `{}`, which is the variable `{name}` here", self.field(), shown(id));
+        let fix = format!("set `{name}`, or store a secret of that name and write `${{secret:{name}}}`");
+        self.notes.push(Note::hint(text).fix(fix));
+        Piece::Variable { name, default: None }
+    }
+
+    fn curly(&mut self, inner: &str) -> Found {
+        match inner.split_once(':') {
+            Some(("env", name)) if is_name(name) => variable(name).into(),
+            Some(("file", _)) => self.unknown("{file:…}"),
+            _ => Found::Nothing,
+        }
+    }
+
+    fn unknown(&mut self, spelling: &str) -> Found {
+        let text = format!("`{}` holds `{}`, which stays text here", self.field(), shown(spelling));
+        self.notes.push(Note::lost(text).fix("write what it stands for"));
+        Found::Nothing
+    }
+
+    /// `$V` and `${V}`; whatever else begins with a `$` is text.
+    fn shell(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(start) = rest.find('$') {
+            self.pieces.text(&rest[..start]);
+            let (piece, length) = shell_reference(&rest[start..]);
+            match piece {
+                Some(piece) => self.pieces.0.push(piece),
+                None => self.pieces.text(&rest[start..start + length]),
+            }
+            rest = &rest[start + length..];
+        }
+        self.pieces.text(rest);
+    }
+
+    fn field(&self) -> String {
+        shown(self.field)
+    }
+}
+
+/// The reference a `$` begins, if it does, and how long it or the text instead of it is.
+fn shell_reference(text: &str) -> (Option<Piece>, usize) {
+    let empty_if_unset = |piece: Piece| match piece {
+        Piece::Variable { name, default } => Piece::Variable { name, default: Some(default.unwrap_or_default()) },
+        piece => piece,
+    };
+    if let Some(inner) = text.strip_prefix("${") {
+        let Some(end) = inner.find('}') else { return (None, 2) };
+        return (variable(&inner[..end]).map(empty_if_unset), end + 3);
+    }
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let length = text.bytes().skip(1).take_while(is_part).count();
+    (variable(&text[1..1 + length]).map(empty_if_unset), length + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::variables::ours;
+
+    const BRACES: Dialect = Dialect::Braces { defaults: true };
+    const EDITOR: Dialect = Dialect::Editor { inputs: true };
+
+    #[test]
+    fn reads_what_clients_write() {
+        for (dialect, theirs, expected) in [
+            (Dialect::Literal, "a${B}$${C}", "a$${B}$$${C}"),
+            (BRACES, "a${B}-${C:-d}", "a${B}-${C:-d}"),
+            (BRACES, "${not a name} ${", "$${not a name} $${"),
+            (EDITOR, "Bearer ${env:TOKEN}", "Bearer ${TOKEN}"),
+            (EDITOR, "${workspaceFolder}${/}${workspaceFolderBasename}", "/home/me/code/code"),
+            (EDITOR, "${userHome}/x", "${HOME}/x"),
+            (EDITOR, "${input:api-key}", "${api_key}"),
+            (EDITOR, "${input:1}", "${INPUT_1}"),
+            (EDITOR, "${config:a.b} ${FOO}", "$${config:a.b} $${FOO}"),
+            (Dialect::Curly, "{env:A}{b}${C}{file:x}", "${A}{b}$${C}{file:x}"),
+            (Dialect::Shell, "$A-${B}-${C:-d}-$1-$$", "${A:-}-${B:-}-${C:-d}-$1-$$"),
+        ] {
+            let pieces = dialect.read(theirs, "env.X", Path::new("/home/me/code"), &mut Vec::new());
+            assert_eq!(write_ours(&pieces).as_deref(), Some(expected), "{theirs}");
+        }
+    }
+
+    #[test]
+    fn writes_what_clients_read() {
+        for (dialect, text, expected, noted) in [
+            (Dialect::Literal, "a$${B}", "a${B}", false),
+            (Dialect::Literal, "a${B}", "a${B}", true),
+            (BRACES, "${B:-c}", "${B:-c}", false),
+            (BRACES, "$${B}", "${B}", true),
+            (Dialect::Braces { defaults: false }, "${B}", "${B}", false),
+            (Dialect::Braces { defaults: false }, "${B:-c}", "${B:-c}", true),
+            (EDITOR, "${B}", "${env:B}", false),
+            (EDITOR, "$${B}", "${B}", false),
+            (EDITOR, "$${env:B}", "${env:B}", true),
+            (EDITOR, "${B:-c}", "${B:-c}", true),
+            (Dialect::Curly, "${B}", "{env:B}", false),
+            (Dialect::Curly, "{env:B}", "{env:B}", true),
+            (Dialect::Shell, "${B:-}", "${B}", false),
+            (Dialect::Shell, "${B}", "${B}", true),
+            (Dialect::Shell, "$B", "$B", true),
+            (Dialect::Shell, "${secret:b}", "${secret:b}", true),
+            (EDITOR, "${secret:b}", "${input:b}", true),
+            (BRACES, "${other:b}", "${other:b}", true),
+        ] {
+            let mut notes = Vec::new();
+            assert_eq!(dialect.write(&ours(text), "env.X", &mut notes), expected, "{text}");
+            assert_eq!(!notes.is_empty(), noted, "{dialect:?} {text} {notes:?}");
+        }
+    }
+
+    #[test]
+    fn a_reference_after_a_dollar_cannot_be_written() {
+        let pieces = EDITOR.read("$${env:A}", "env.X", Path::new("/"), &mut Vec::new());
+        assert_eq!(write_ours(&pieces), None);
+    }
+}

@@ -1,0 +1,332 @@
+//! One server of a client's file, read field by field.
+
+use std::path::Path;
+
+use serde_json::{Map, Number, Value as Json};
+
+use crate::tree::{Node, Value};
+
+use super::Client;
+use super::note::{Note, shown};
+use super::shape::{Field, Kind, Shape};
+use super::tables::shape;
+use super::variables::{Piece, is_name, write_ours};
+
+/// A server that is being read.
+pub(super) struct Fields<'a> {
+    client: Client,
+    shape: &'static Shape,
+    project: &'a Path,
+    node: &'a Node,
+    entry: Map<String, Json>,
+    /// What was noticed so far.
+    pub(super) notes: Vec<Note>,
+}
+
+/// A server cannot be carried over at all.
+struct Refused;
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(client: Client, project: &'a Path, node: &'a Node) -> Self {
+        Self { client, shape: shape(client), project, node, entry: Map::new(), notes: Vec::new() }
+    }
+
+    /// The entry in our shape; nothing where there can be none, and then a note says why.
+    pub(super) fn read(&mut self) -> Map<String, Json> {
+        let Value::Map(_) = &self.node.value else {
+            self.notes.push(Note::lost(format!("is {}, not an object, and is left out", self.node.value.kind())));
+            return Map::new();
+        };
+        if self.read_all().is_err() {
+            return Map::new();
+        }
+        self.note_unknown();
+        self.tidy();
+        std::mem::take(&mut self.entry)
+    }
+
+    fn read_all(&mut self) -> Result<(), Refused> {
+        for field in self.shape.fields {
+            let Some(node) = at(self.node, field.theirs) else { continue };
+            let is_object_of_fields = matches!(node.value, Value::Map(_)) && self.has_members(field.theirs);
+            if node.value != Value::Null && !is_object_of_fields {
+                self.field(field, node)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, field: &Field, node: &Node) -> Result<(), Refused> {
+        let read = match field.kind {
+            Kind::Transport { words, .. } => return self.transport(words, node),
+            Kind::Address(transport) => self.address(field, node, transport),
+            Kind::Text => self.text(field.theirs, node).map(|text| self.put(field, text)),
+            Kind::Texts => self.texts(field.theirs, node).map(|texts| self.put(field, Json::Array(texts))),
+            Kind::Pairs => self.pairs(field, node),
+            Kind::Words => words(node).map(|words| self.words(field, words)),
+            Kind::Flag => flag(node).map(|flag| self.put(field, Json::Bool(flag))),
+            Kind::Inverse => flag(node).map(|flag| self.put(field, Json::Bool(!flag))),
+            Kind::Milliseconds => milliseconds(node, 1.0).map(|time| self.put(field, time)),
+            Kind::Seconds | Kind::WholeSeconds => milliseconds(node, 1000.0).map(|time| self.put(field, time)),
+            Kind::CommandLine => self.command_line(field, node),
+            Kind::Handed => self.handed(node),
+            Kind::HeaderVariables => self.header_variables(node),
+            Kind::Bearer => node.text().map(|name| self.refer("headers", "Authorization", "Bearer ", name)),
+            Kind::Scopes => scopes(node).map(|scope| self.put(field, Json::String(scope))),
+            Kind::Ignored => Some(()),
+            Kind::Missing(means, fix) => self.missing(field, node, means, fix),
+        };
+        if read.is_none() {
+            let text = format!("`{}` is {} and is left out", field.theirs, unfit(field, node));
+            self.notes.push(Note::lost(text));
+        }
+        Ok(())
+    }
+
+    fn transport(&mut self, words: &[(&str, &str)], node: &Node) -> Result<(), Refused> {
+        let word = node.text().unwrap_or(node.value.kind());
+        match words.iter().find(|(theirs, _)| *theirs == word) {
+            Some((_, "")) => {}
+            Some((_, ours)) => {
+                self.entry.insert("type".to_owned(), Json::from(*ours));
+            }
+            None => {
+                let text = format!("a server of type `{}` cannot be carried over", shown(word));
+                self.notes.push(Note::lost(text).fix("servers are started (stdio) or dialled (http, sse)"));
+                return Err(Refused);
+            }
+        }
+        Ok(())
+    }
+
+    fn address(&mut self, field: &Field, node: &Node, transport: &str) -> Option<()> {
+        let text = self.text(field.theirs, node)?;
+        self.put(field, text);
+        self.entry.entry("type").or_insert_with(|| Json::from(transport));
+        Some(())
+    }
+
+    fn pairs(&mut self, field: &Field, node: &Node) -> Option<()> {
+        let Value::Map(members) = &node.value else { return None };
+        for member in members {
+            let name = format!("{}.{}", field.theirs, member.key);
+            match self.text(&name, &member.node) {
+                Some(text) => self.put_pair(field.ours, &member.key, text),
+                None => {
+                    let text =
+                        format!("`{}` is {}, not a text, and is left out", shown(&name), member.node.value.kind());
+                    self.notes.push(Note::lost(text));
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn texts(&mut self, name: &str, node: &Node) -> Option<Vec<Json>> {
+        let Value::List(nodes) = &node.value else { return None };
+        nodes.iter().map(|node| self.text(name, node)).collect()
+    }
+
+    /// No tools at all means all of them to goose.
+    fn words(&mut self, field: &Field, words: Vec<Json>) {
+        if self.client != Client::Goose || !words.is_empty() {
+            self.put(field, Json::Array(words));
+        }
+    }
+
+    /// A text as we would write it. What a number or a boolean is written as will do.
+    fn text(&mut self, name: &str, node: &Node) -> Option<Json> {
+        let text = match &node.value {
+            Value::Text(text) | Value::Number(text) => text.clone(),
+            Value::Bool(flag) => flag.to_string(),
+            _ => return None,
+        };
+        let pieces = self.pieces(&text, name);
+        let written = write_ours(&pieces).unwrap_or_else(|| {
+            let text = format!("`{}` has a `$` before a variable, which cannot be written here", shown(name));
+            self.notes.push(Note::changed(text).fix("check it by hand"));
+            text_with_room(&pieces)
+        });
+        Some(Json::String(written))
+    }
+
+    fn pieces(&mut self, text: &str, name: &str) -> Vec<Piece> {
+        self.shape.dialect(name).read(text, name, self.project, &mut self.notes)
+    }
+
+    fn command_line(&mut self, field: &Field, node: &Node) -> Option<()> {
+        let mut texts = self.texts(field.theirs, node)?.into_iter();
+        self.entry.insert("command".to_owned(), texts.next()?);
+        if texts.len() > 0 {
+            self.entry.insert("args".to_owned(), texts.collect());
+        }
+        Some(())
+    }
+
+    fn handed(&mut self, node: &Node) -> Option<()> {
+        let Value::List(nodes) = &node.value else { return None };
+        for node in nodes {
+            let name = node.text().or_else(|| node.member("name").and_then(|member| member.node.text()))?;
+            self.refer("env", name, "", name);
+            if self.client == Client::Goose {
+                let text = format!("goose may keep `{}` in its keyring", shown(name));
+                let fix = "set the variable, or store a secret and write `${secret:NAME}`";
+                self.notes.push(Note::hint(text).fix(fix));
+            }
+        }
+        Some(())
+    }
+
+    fn header_variables(&mut self, node: &Node) -> Option<()> {
+        let Value::Map(members) = &node.value else { return None };
+        for member in members {
+            self.refer("headers", &member.key, "", member.node.text()?);
+        }
+        Some(())
+    }
+
+    /// Sets a pair to what a variable holds.
+    fn refer(&mut self, ours: &str, key: &str, before: &str, variable: &str) {
+        if is_name(variable) {
+            self.put_pair(ours, key, Json::String(format!("{before}${{{variable}}}")));
+        } else {
+            let text = format!("`{ours}.{}` refers to what is no name of a variable, and is left out", shown(key));
+            self.notes.push(Note::lost(text));
+        }
+    }
+
+    fn missing(&mut self, field: &Field, node: &Node, means: &str, fix: &str) -> Option<()> {
+        // Switched off, or the default: then nothing is missed.
+        if node.value != Value::Bool(false) && node.text() != Some("dynamic_discovery") {
+            let note = Note::lost(format!("`{}` has no counterpart: {means}", field.theirs));
+            self.notes.push(if fix.is_empty() { note } else { note.fix(fix) });
+        }
+        Some(())
+    }
+
+    fn put(&mut self, field: &Field, value: Json) {
+        let slot = match field.ours.split_once('.') {
+            None => self.entry.entry(field.ours),
+            Some((object, key)) => match self.entry.entry(object).or_insert_with(|| Json::Object(Map::new())) {
+                Json::Object(members) => members.entry(key),
+                _ => return,
+            },
+        };
+        if let serde_json::map::Entry::Vacant(vacant) = slot {
+            vacant.insert(value);
+        } else {
+            self.notes.push(Note::lost(format!("`{}` says again what is already said, and is left out", field.theirs)));
+        }
+    }
+
+    fn put_pair(&mut self, ours: &str, key: &str, value: Json) {
+        if let Json::Object(pairs) = self.entry.entry(ours).or_insert_with(|| Json::Object(Map::new())) {
+            pairs.insert(key.to_owned(), value);
+        }
+    }
+
+    fn note_unknown(&mut self) {
+        for member in self.node.members() {
+            if self.has_members(&member.key) && matches!(member.node.value, Value::Map(_)) {
+                for inner in member.node.members() {
+                    self.note_if_unknown(&format!("{}.{}", member.key, inner.key));
+                }
+            } else {
+                self.note_if_unknown(&member.key);
+            }
+        }
+    }
+
+    fn note_if_unknown(&mut self, path: &str) {
+        if !self.shape.fields.iter().any(|field| field.theirs == path) {
+            self.notes.push(Note::lost(format!("`{}` means nothing here and is left out", shown(path))));
+        }
+    }
+
+    fn has_members(&self, key: &str) -> bool {
+        let is_member = |field: &Field| field.theirs.split_once('.').is_some_and(|(object, _)| object == key);
+        self.shape.fields.iter().any(is_member)
+    }
+
+    /// Leaves out what goes without saying, and everything where there is no server.
+    fn tidy(&mut self) {
+        let has = |entry: &Map<String, Json>, key: &str| entry.contains_key(key);
+        if self.entry.get("enabled") == Some(&Json::Bool(true)) {
+            self.entry.remove("enabled");
+        }
+        if self.entry.get("args") == Some(&Json::Array(Vec::new())) {
+            self.entry.remove("args");
+        }
+        if has(&self.entry, "command") && self.entry.get("type") == Some(&Json::from("stdio")) {
+            self.entry.remove("type");
+        }
+        if self.entry.get("trust") == Some(&Json::Bool(true)) {
+            self.notes
+                .push(Note::hint("`trust` allows all its tools without a question").fix("leave it out to be asked"));
+        }
+        let switches_off = self.entry.len() == 1 && has(&self.entry, "enabled");
+        if !has(&self.entry, "command") && !has(&self.entry, "url") && !switches_off {
+            self.notes.push(Note::lost("has neither a command nor an address, and is left out"));
+            self.entry.clear();
+        }
+    }
+}
+
+/// The value at a path of at most two keys. Of a key that stands twice, the last counts.
+fn at<'a>(node: &'a Node, path: &str) -> Option<&'a Node> {
+    let last = |node: &'a Node, key: &str| node.members().iter().rev().find(|member| member.key == key);
+    match path.split_once('.') {
+        None => last(node, path).map(|member| &member.node),
+        Some((object, key)) => last(&last(node, object)?.node, key).map(|member| &member.node),
+    }
+}
+
+fn unfit(field: &Field, node: &Node) -> String {
+    let expected = match field.kind {
+        Kind::Flag | Kind::Inverse => "a boolean",
+        Kind::Milliseconds | Kind::Seconds | Kind::WholeSeconds => "a time",
+        Kind::Pairs | Kind::HeaderVariables => "an object",
+        Kind::Texts | Kind::Words | Kind::CommandLine | Kind::Handed | Kind::Scopes => "a list of texts",
+        _ => "a text",
+    };
+    format!("{}, not {expected},", node.value.kind())
+}
+
+fn flag(node: &Node) -> Option<bool> {
+    match node.value {
+        Value::Bool(flag) => Some(flag),
+        _ => None,
+    }
+}
+
+fn words(node: &Node) -> Option<Vec<Json>> {
+    let Value::List(nodes) = &node.value else { return None };
+    nodes.iter().map(|node| node.text().map(Json::from)).collect()
+}
+
+/// A list, or what is already one text.
+fn scopes(node: &Node) -> Option<String> {
+    let Value::List(nodes) = &node.value else { return node.text().map(str::to_owned) };
+    let words: Option<Vec<_>> = nodes.iter().map(Node::text).collect();
+    words.map(|words| words.join(" "))
+}
+
+fn milliseconds(node: &Node, factor: f64) -> Option<Json> {
+    let Value::Number(text) = &node.value else { return None };
+    let time = (text.parse::<f64>().ok()? * factor).round();
+    // Beyond this a float no longer counts in ones, and nobody waits that long.
+    let is_time = (0.0..=9e15).contains(&time);
+    is_time.then(|| Json::Number(Number::from(time as u64)))
+}
+
+/// A text whose reference had to lose the `$` before it.
+fn text_with_room(pieces: &[Piece]) -> String {
+    let mut text = String::new();
+    for piece in pieces {
+        if !matches!(piece, Piece::Text(_)) {
+            text.truncate(text.trim_end_matches('$').len());
+        }
+        text.push_str(&write_ours(std::slice::from_ref(piece)).unwrap_or_default());
+    }
+    text
+}

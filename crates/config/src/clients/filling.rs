@@ -1,0 +1,309 @@
+//! One server of a client's file, filled in field by field.
+
+use serde_json::{Map, Number, Value as Json};
+
+use super::Client;
+use super::note::{Note, shown};
+use super::shape::{Field, Kind, Shape, Way};
+use super::tables::shape;
+use super::variables::{Piece, ours};
+
+/// A server that is being written.
+pub(super) struct Filling {
+    client: Client,
+    shape: &'static Shape,
+    /// What of our entry is not yet said there.
+    rest: Map<String, Json>,
+    server: Map<String, Json>,
+    /// What was noticed so far.
+    pub(super) notes: Vec<Note>,
+    /// Secrets the client will ask for.
+    pub(super) secrets: Vec<String>,
+}
+
+/// Why a server is not written: what the client cannot say about it.
+pub(super) struct LeftOut(pub(super) String);
+
+impl Filling {
+    pub(super) fn new(client: Client, entry: &Map<String, Json>) -> Self {
+        let (notes, secrets) = (Vec::new(), Vec::new());
+        Self { client, shape: shape(client), rest: one_spelling(entry), server: Map::new(), notes, secrets }
+    }
+
+    /// The server as the client would have written it.
+    pub(super) fn fill(&mut self) -> Result<Map<String, Json>, LeftOut> {
+        for field in self.shape.fields.iter().filter(|field| field.way == Way::Both) {
+            self.field(field);
+        }
+        self.leave_out()?;
+        self.note_rest();
+        Ok(std::mem::take(&mut self.server))
+    }
+
+    fn field(&mut self, field: &Field) {
+        match field.kind {
+            Kind::Transport { words, required } => self.transport(field, words, required),
+            Kind::Address(transport) => self.address(field, transport),
+            Kind::CommandLine => self.command_line(field),
+            Kind::Handed => self.handed(field),
+            Kind::HeaderVariables => self.header_variables(field),
+            Kind::Bearer => self.bearer(field),
+            kind => self.value(field, kind),
+        }
+    }
+
+    /// A field that is one value of ours.
+    fn value(&mut self, field: &Field, kind: Kind) {
+        let Some(value) = self.take(field.ours) else { return };
+        let written = match (kind, &value) {
+            (Kind::Text, value) => self.text(field.theirs, field.ours, value),
+            (Kind::Texts, Json::Array(texts)) => {
+                texts.iter().map(|text| self.text(field.theirs, field.ours, text)).collect()
+            }
+            (Kind::Pairs, Json::Object(pairs)) => Some(self.pairs(field, pairs)),
+            (Kind::Words, Json::Array(words)) if words.is_empty() && self.client == Client::Goose => {
+                self.notes.push(Note::changed(format!("`{}` is empty, which means all tools to goose", field.ours)));
+                return;
+            }
+            (Kind::Words, Json::Array(_)) | (Kind::Flag, Json::Bool(_)) => Some(value.clone()),
+            (Kind::Inverse, Json::Bool(flag)) => Some(Json::Bool(!flag)),
+            (Kind::Milliseconds, Json::Number(_)) => Some(value.clone()),
+            (Kind::Seconds, Json::Number(number)) => seconds(number),
+            (Kind::WholeSeconds, Json::Number(number)) => self.whole_seconds(field, number),
+            (Kind::Scopes, Json::String(scope)) => Some(scope.split_whitespace().collect()),
+            _ => None,
+        };
+        match written {
+            // Going without saying is said by nobody.
+            Some(Json::Bool(false)) if matches!(kind, Kind::Inverse) => {}
+            Some(written) => self.put(field.theirs, written),
+            None => self.notes.push(Note::lost(format!("`{}` is not of the right kind, and is left out", field.ours))),
+        }
+    }
+
+    fn whole_seconds(&mut self, field: &Field, milliseconds: &Number) -> Option<Json> {
+        let milliseconds = milliseconds.as_u64()?;
+        if milliseconds % 1000 != 0 {
+            let text = format!("`{}` is rounded up to whole seconds", field.ours);
+            self.notes.push(Note::changed(text));
+        }
+        Some(Json::from(milliseconds.div_ceil(1000)))
+    }
+
+    fn transport(&mut self, field: &Field, words: &[(&str, &str)], required: bool) {
+        let said = self.rest.get("type").and_then(Json::as_str).map(str::to_owned);
+        let implied = if self.rest.contains_key("command") { "stdio" } else { "http" };
+        let wanted = match &said {
+            Some(said) => said.as_str(),
+            None if required => implied,
+            None => return,
+        };
+        let find = |wanted: &str| words.iter().find(|(_, ours)| *ours == wanted).map(|(theirs, _)| *theirs);
+        if let Some(word) = find(wanted) {
+            self.rest.remove("type");
+            self.put(field.theirs, Json::from(word));
+        } else if let Some(word) = find("") {
+            // It says that there is an address, and what else we would say stays for the notes.
+            self.put(field.theirs, Json::from(word));
+        }
+    }
+
+    fn address(&mut self, field: &Field, transport: &str) {
+        let said = self.rest.get("type").and_then(Json::as_str);
+        let is_other = said.is_some_and(|said| said != transport);
+        if is_other || !self.rest.contains_key("url") {
+            return;
+        }
+        self.rest.remove("type");
+        self.value(field, Kind::Text);
+    }
+
+    fn command_line(&mut self, field: &Field) {
+        let Some(command) = self.take("command") else { return };
+        let args = self.take("args").unwrap_or_else(|| Json::Array(Vec::new()));
+        let Json::Array(args) = args else {
+            self.notes.push(Note::lost("`args` is not of the right kind, and is left out"));
+            return;
+        };
+        let named = std::iter::once((&command, "command")).chain(args.iter().map(|argument| (argument, "args")));
+        let line: Option<Json> = named.map(|(text, ours)| self.text(field.theirs, ours, text)).collect();
+        match line {
+            Some(line) => self.put(field.theirs, line),
+            None => self.notes.push(Note::lost("`command` is not of the right kind, and is left out")),
+        }
+    }
+
+    fn handed(&mut self, field: &Field) {
+        let is_handed = |key: &str, pieces: &[Piece]| matches!(pieces, [only] if is_variable(only, key));
+        let handed = self.take_pairs("env", is_handed);
+        if !handed.is_empty() {
+            self.put(field.theirs, handed.into_iter().map(|(key, _)| Json::String(key)).collect());
+        }
+    }
+
+    fn header_variables(&mut self, field: &Field) {
+        let is_variable = |_: &str, pieces: &[Piece]| matches!(pieces, [Piece::Variable { default: None, .. }]);
+        let headers = self.take_pairs("headers", is_variable);
+        if !headers.is_empty() {
+            let named = headers.into_iter().map(|(key, pieces)| (key, Json::from(variable(&pieces))));
+            self.put(field.theirs, Json::Object(named.collect()));
+        }
+    }
+
+    fn bearer(&mut self, field: &Field) {
+        let is_bearer = |key: &str, pieces: &[Piece]| match pieces {
+            [Piece::Text(scheme), Piece::Variable { default: None, .. }] => {
+                key == "Authorization" && scheme == "Bearer "
+            }
+            _ => false,
+        };
+        if let Some((_, pieces)) = self.take_pairs("headers", is_bearer).first() {
+            self.put(field.theirs, Json::from(variable(pieces)));
+        }
+    }
+
+    fn pairs(&mut self, field: &Field, pairs: &Map<String, Json>) -> Json {
+        let mut written = Map::new();
+        for (key, value) in pairs {
+            let (theirs, ours) = (format!("{}.{key}", field.theirs), format!("{}.{key}", field.ours));
+            match self.text(&theirs, &ours, value) {
+                Some(text) => {
+                    written.insert(key.clone(), text);
+                }
+                None => self.notes.push(Note::lost(format!("`{}` is not a text, and is left out", shown(&ours)))),
+            }
+        }
+        Json::Object(written)
+    }
+
+    fn text(&mut self, theirs: &str, name: &str, value: &Json) -> Option<Json> {
+        let text = match value {
+            Json::String(text) => text.clone(),
+            Json::Number(number) => number.to_string(),
+            Json::Bool(flag) => flag.to_string(),
+            _ => return None,
+        };
+        let pieces = ours(&text);
+        if self.client == Client::VsCode {
+            self.secrets.extend(pieces.iter().filter_map(secret));
+        }
+        Some(Json::String(self.shape.dialect(theirs).write(&pieces, name, &mut self.notes)))
+    }
+
+    /// Takes the pairs of an object of ours that are like this.
+    fn take_pairs(&mut self, ours_key: &str, is_it: impl Fn(&str, &[Piece]) -> bool) -> Vec<(String, Vec<Piece>)> {
+        let Some(Json::Object(pairs)) = self.rest.get_mut(ours_key) else { return Vec::new() };
+        let mut taken = Vec::new();
+        pairs.retain(|key, value| {
+            let pieces = ours(value.as_str().unwrap_or_default());
+            let is_it = is_it(key, &pieces);
+            if is_it {
+                taken.push((key.clone(), pieces));
+            }
+            !is_it
+        });
+        if pairs.is_empty() && !taken.is_empty() {
+            self.rest.remove(ours_key);
+        }
+        taken
+    }
+
+    fn take(&mut self, path: &str) -> Option<Json> {
+        let Some((object, key)) = path.split_once('.') else { return self.rest.remove(path) };
+        let Some(Json::Object(members)) = self.rest.get_mut(object) else { return None };
+        let taken = members.remove(key);
+        if members.is_empty() {
+            self.rest.remove(object);
+        }
+        taken
+    }
+
+    fn put(&mut self, path: &str, value: Json) {
+        match path.split_once('.') {
+            None => {
+                self.server.insert(path.to_owned(), value);
+            }
+            Some((object, key)) => {
+                let object = self.server.entry(object).or_insert_with(|| Json::Object(Map::new()));
+                if let Json::Object(members) = object {
+                    members.insert(key.to_owned(), value);
+                }
+            }
+        }
+    }
+
+    /// Refuses to write what would be something else there.
+    fn leave_out(&self) -> Result<(), LeftOut> {
+        let name = self.client.name();
+        if self.rest.contains_key("url") {
+            return Err(LeftOut(format!("{name} cannot reach a server at such an address")));
+        }
+        if self.rest.get("enabled") == Some(&Json::Bool(false)) {
+            return Err(LeftOut(format!("is switched off (`enabled`), for which {name} has no word")));
+        }
+        Ok(())
+    }
+
+    fn note_rest(&mut self) {
+        let name = self.client.name();
+        for (key, value) in std::mem::take(&mut self.rest) {
+            match (key.as_str(), value) {
+                ("enabled", Json::Bool(true)) => {}
+                ("type", Json::String(word)) if word == "stdio" => {}
+                ("type", _) => self.notes.push(Note::hint(format!("{name} chooses the transport (`type`) itself"))),
+                ("oauth", Json::Object(members)) => {
+                    self.notes.extend(members.keys().map(|member| no_word(name, &format!("oauth.{member}"))));
+                }
+                (key, _) => self.notes.push(no_word(name, key)),
+            }
+        }
+    }
+}
+
+fn no_word(name: &str, key: &str) -> Note {
+    Note::lost(format!("{name} has no word for `{}`", shown(key)))
+}
+
+/// An entry in which everything has one name.
+fn one_spelling(entry: &Map<String, Json>) -> Map<String, Json> {
+    let mut entry = entry.clone();
+    for (other, usual) in [("transport", "type"), ("request_timeout_ms", "timeout")] {
+        if let Some(value) = entry.remove(other) {
+            entry.entry(usual).or_insert(value);
+        }
+    }
+    if let Some(url) = entry.remove("httpUrl") {
+        entry.entry("url").or_insert(url);
+        entry.entry("type").or_insert_with(|| Json::from("http"));
+    }
+    entry
+}
+
+fn is_variable(piece: &Piece, wanted: &str) -> bool {
+    matches!(piece, Piece::Variable { name, default: None } if name == wanted)
+}
+
+/// The variable these pieces refer to.
+fn variable(pieces: &[Piece]) -> &str {
+    let name = pieces.iter().find_map(|piece| match piece {
+        Piece::Variable { name, .. } => Some(name.as_str()),
+        _ => None,
+    });
+    name.unwrap_or_default()
+}
+
+fn secret(piece: &Piece) -> Option<String> {
+    match piece {
+        Piece::Secret(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// A time of ours in seconds, whole ones where they are.
+fn seconds(milliseconds: &Number) -> Option<Json> {
+    match milliseconds.as_u64() {
+        Some(whole) if whole % 1000 == 0 => Some(Json::from(whole / 1000)),
+        Some(whole) => Some(Json::from(whole as f64 / 1000.0)),
+        None => None,
+    }
+}

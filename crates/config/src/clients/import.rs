@@ -1,0 +1,171 @@
+//! From a client's file to entries of our shape.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use serde_json::{Map, Value as Json};
+
+use crate::tree::{Member, Node, Position, Unreadable, Value};
+use crate::{Format, read};
+
+use super::Client;
+use super::fields::Fields;
+use super::note::{Note, shown};
+use super::tables::shape;
+
+/// A server out of a client's file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// What it is called here: its name there, made to fit.
+    pub id: String,
+    /// What it is, in our shape; empty where it cannot be carried over at all.
+    pub entry: Map<String, Json>,
+    /// Where it stands.
+    pub place: Position,
+    /// What is not the same here.
+    pub notes: Vec<Note>,
+}
+
+impl Imported {
+    /// Whether there is anything to store; if not, its notes say why.
+    pub fn is_carried(&self) -> bool {
+        !self.entry.is_empty()
+    }
+}
+
+/// Reads a client's file. The format is what the file's extension says, or else what the client writes.
+///
+/// The project is where `${workspaceFolder}` leads, and whose servers are taken from a file that keeps them by project.
+pub fn import(client: Client, text: &str, file: &Path, project: &Path) -> Result<Vec<Imported>, Unreadable> {
+    let tree = read(text, Format::promised(file).unwrap_or(shape(client).format))?;
+    let mut members = Vec::new();
+    for root in roots(client, &tree, project) {
+        members.extend(members_of(root)?);
+    }
+    let mut names = HashSet::new();
+    let mut imported = Vec::new();
+    for (member, hidden) in last_of_each(members) {
+        let mut server = server(client, member, project, &mut names);
+        if client == Client::Gemini && is_excluded(&tree, &member.key) {
+            switch_off(&mut server);
+        }
+        server.notes.extend(hidden.map(|at| Note::hint(format!("hides another of that name at {at}"))));
+        imported.push(server);
+    }
+    Ok(imported)
+}
+
+/// The objects that hold servers.
+fn roots<'a>(client: Client, tree: &'a Node, project: &Path) -> Vec<&'a Member> {
+    let found = |path: &&[&str]| member_at(tree, path);
+    let mut roots: Vec<_> = shape(client).roots.iter().filter_map(found).collect();
+    match client {
+        Client::ClaudeCode => {
+            let path = project.display().to_string();
+            roots.extend(member_at(tree, &["projects", &path, "mcpServers"]));
+        }
+        // Its second version keeps them one level deeper. A server could be called so too, but then it has a type.
+        Client::Opencode => {
+            let deeper = member_at(tree, &["mcp", "servers"]).filter(|member| member.node.member("type").is_none());
+            roots = deeper.map_or(roots, |member| vec![member]);
+        }
+        _ => {}
+    }
+    roots
+}
+
+fn member_at<'a>(node: &'a Node, path: &[&str]) -> Option<&'a Member> {
+    let (first, rest) = path.split_first()?;
+    let member = node.member(first)?;
+    if rest.is_empty() { Some(member) } else { member_at(&member.node, rest) }
+}
+
+fn members_of(root: &Member) -> Result<&[Member], Unreadable> {
+    match &root.node.value {
+        Value::Map(members) => Ok(members),
+        Value::Null => Ok(&[]),
+        other => {
+            let text = format!("`{}` is {}, not an object", shown(&root.key), other.kind());
+            Err(Unreadable { at: root.node.at, text })
+        }
+    }
+}
+
+/// Every key once, and where it stood before: of several, clients see the last.
+fn last_of_each(members: Vec<&Member>) -> Vec<(&Member, Option<Position>)> {
+    let mut places = HashMap::new();
+    let mut last: Vec<(&Member, Option<Position>)> = Vec::new();
+    for member in members {
+        match places.get(&member.key) {
+            Some(&place) => {
+                let (hidden, _): (&Member, _) = last[place];
+                last[place] = (member, Some(hidden.at));
+            }
+            None => {
+                places.insert(&member.key, last.len());
+                last.push((member, None));
+            }
+        }
+    }
+    last
+}
+
+fn server(client: Client, member: &Member, project: &Path, names: &mut HashSet<String>) -> Imported {
+    let id = fitting(&member.key, names);
+    let mut notes = Vec::new();
+    if id != member.key {
+        let text = format!("`{}` is called `{id}` here", shown(&member.key));
+        notes.push(Note::changed(text).fix("a name is made of letters, digits, `_` and `-`, and stands once"));
+    }
+    let node = if client == Client::Goose { flattened(&member.node) } else { Cow::Borrowed(&member.node) };
+    let mut fields = Fields::new(client, project, &node);
+    let entry = fields.read();
+    notes.append(&mut fields.notes);
+    Imported { id, entry, place: member.at, notes }
+}
+
+/// A name like this one that fits and is not taken.
+fn fitting(name: &str, taken: &mut HashSet<String>) -> String {
+    let fit = |character: char| match character {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => character,
+        _ => '-',
+    };
+    let fitted: String = name.chars().map(fit).take(64).collect();
+    let fitted = if fitted.is_empty() { "server".to_owned() } else { fitted };
+    let numbered = |number: usize| format!("{}-{number}", &fitted[..fitted.len().min(56)]);
+    let mut candidates = std::iter::once(fitted.clone()).chain((2..).map(numbered));
+    let free = candidates.find(|candidate| taken.insert(candidate.clone()));
+    free.unwrap_or(fitted)
+}
+
+/// An older goose keeps what a server is under `config`, beside `enabled`.
+fn flattened(node: &Node) -> Cow<'_, Node> {
+    let Some(config) = node.member("config").filter(|config| matches!(config.node.value, Value::Map(_))) else {
+        return Cow::Borrowed(node);
+    };
+    let beside = node.members().iter().filter(|member| member.key != "config");
+    let members = beside.chain(config.node.members()).cloned().collect();
+    Cow::Owned(Node { at: node.at, value: Value::Map(members) })
+}
+
+/// Whether Gemini's lists of servers say that it does not start.
+fn is_excluded(tree: &Node, name: &str) -> bool {
+    let list = |key: &str| member_at(tree, &["mcp", key]).map(|member| names(&member.node));
+    let is_allowed = list("allowed").is_none_or(|allowed| allowed.contains(&name));
+    !is_allowed || list("excluded").is_some_and(|excluded| excluded.contains(&name))
+}
+
+fn switch_off(server: &mut Imported) {
+    if server.is_carried() {
+        server.entry.insert("enabled".to_owned(), Json::Bool(false));
+        server.notes.push(Note::hint("`mcp` does not let it start, so it is switched off here"));
+    }
+}
+
+fn names(node: &Node) -> Vec<&str> {
+    match &node.value {
+        Value::List(nodes) => nodes.iter().filter_map(Node::text).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,305 @@
+//! The clients' shapes, as their documentation gave them in November 2026.
+
+use crate::Format;
+
+use super::Client;
+use super::dialect::Dialect;
+use super::shape::Kind::{
+    Address, Bearer, CommandLine, Flag, Handed, HeaderVariables, Inverse, Milliseconds, Pairs, Scopes, Seconds, Text,
+    Texts, Transport, WholeSeconds, Words,
+};
+use super::shape::{Field, Kind, Shape, both, ignored, missing, only_in};
+
+/// The shape of a client's file.
+pub(super) fn shape(client: Client) -> &'static Shape {
+    match client {
+        Client::ClaudeCode => &CLAUDE_CODE,
+        Client::ClaudeDesktop => &CLAUDE_DESKTOP,
+        Client::Cursor => &CURSOR,
+        Client::VsCode => &VS_CODE,
+        Client::Codex => &CODEX,
+        Client::Gemini => &GEMINI,
+        Client::Opencode => &OPENCODE,
+        Client::Goose => &GOOSE,
+        Client::Zed => &ZED,
+        Client::Windsurf => &WINDSURF,
+    }
+}
+
+const SERVERS: &[&[&str]] = &[&["mcpServers"]];
+
+/// The words most clients use, and some that people write all the same.
+const WORDS: &[(&str, &str)] = &[
+    ("stdio", "stdio"),
+    ("http", "http"),
+    ("sse", "sse"),
+    ("streamable-http", "http"),
+    ("streamableHttp", "http"),
+    ("streamable_http", "http"),
+];
+
+const TRANSPORT: Kind = Transport { words: WORDS, required: false };
+
+const RULES: &str = "write `permissions` rules in the user configuration";
+
+const CALLBACK: Field = missing("oauth.callbackPort", "the port of the login's answer is chosen freely", "");
+
+static CLAUDE_CODE: Shape = Shape {
+    format: Format::Json,
+    roots: SERVERS,
+    dialect: Dialect::Braces { defaults: true },
+    headers: None,
+    fields: &[
+        both("type", "type", TRANSPORT),
+        both("command", "command", Text),
+        both("args", "args", Texts),
+        both("env", "env", Pairs),
+        both("url", "url", Text),
+        both("headers", "headers", Pairs),
+        both("timeout", "timeout", Milliseconds),
+        only_in("cwd", "cwd", Text),
+        only_in("disabled", "enabled", Inverse),
+        both("oauth.clientId", "oauth.client_id", Text),
+        both("oauth.scopes", "oauth.scope", Text),
+        CALLBACK,
+        missing(
+            "oauth.authServerMetadataUrl",
+            "where logins are described is found by discovery",
+            "set `oauth.authorization_url` and `oauth.token_url`",
+        ),
+        missing(
+            "headersHelper",
+            "no program is run to make headers",
+            "put the headers into `headers`, with `${VAR}` for what changes",
+        ),
+    ],
+};
+
+static CLAUDE_DESKTOP: Shape = Shape {
+    format: Format::Json,
+    roots: SERVERS,
+    dialect: Dialect::Literal,
+    headers: None,
+    fields: &[
+        both("command", "command", Text),
+        both("args", "args", Texts),
+        both("env", "env", Pairs),
+        only_in("type", "type", TRANSPORT),
+        only_in("url", "url", Text),
+        only_in("headers", "headers", Pairs),
+        only_in("disabled", "enabled", Inverse),
+    ],
+};
+
+static CURSOR: Shape = Shape {
+    format: Format::Json,
+    roots: SERVERS,
+    dialect: Dialect::Editor { inputs: false },
+    headers: None,
+    fields: &[
+        both("type", "type", TRANSPORT),
+        both("command", "command", Text),
+        both("args", "args", Texts),
+        both("env", "env", Pairs),
+        both("envFile", "envFile", Text),
+        both("cwd", "cwd", Text),
+        both("url", "url", Text),
+        both("headers", "headers", Pairs),
+        both("auth.CLIENT_ID", "oauth.client_id", Text),
+        both("auth.CLIENT_SECRET", "oauth.client_secret", Text),
+        both("auth.scopes", "oauth.scope", Scopes),
+        both("disabled", "enabled", Inverse),
+    ],
+};
+
+static VS_CODE: Shape = Shape {
+    format: Format::Json,
+    roots: &[&["servers"], &["mcpServers"], &["mcp", "servers"]],
+    dialect: Dialect::Editor { inputs: true },
+    headers: None,
+    fields: &[
+        both("type", "type", Transport { words: WORDS, required: true }),
+        both("command", "command", Text),
+        both("args", "args", Texts),
+        both("env", "env", Pairs),
+        both("envFile", "envFile", Text),
+        both("cwd", "cwd", Text),
+        both("url", "url", Text),
+        both("headers", "headers", Pairs),
+        both("oauth.clientId", "oauth.client_id", Text),
+        only_in("disabled", "enabled", Inverse),
+        ignored("gallery"),
+        ignored("version"),
+        missing("dev", "nothing restarts it while it is being written", ""),
+        missing("sandboxEnabled", "servers are not run in a sandbox", "start it in one: a container as `command`"),
+        missing("sandbox", "servers are not run in a sandbox", "start it in one: a container as `command`"),
+    ],
+};
+
+static CODEX: Shape = Shape {
+    format: Format::Toml,
+    roots: &[&["mcp_servers"]],
+    dialect: Dialect::Literal,
+    headers: None,
+    fields: &[
+        both("command", "command", Text),
+        both("args", "args", Texts),
+        both("env_vars", "env", Handed),
+        both("env", "env", Pairs),
+        both("cwd", "cwd", Text),
+        both("url", "url", Address("http")),
+        both("bearer_token_env_var", "headers", Bearer),
+        both("env_http_headers", "headers", HeaderVariables),
+        both("http_headers", "headers", Pairs),
+        both("enabled", "enabled", Flag),
+        both("startup_timeout_sec", "startupTimeoutMs", Seconds),
+        only_in("startup_timeout_ms", "startupTimeoutMs", Milliseconds),
+        both("tool_timeout_sec", "timeout", Seconds),
+        both("enabled_tools", "includeTools", Words),
+        both("disabled_tools", "excludeTools", Words),
+        both("scopes", "oauth.scope", Scopes),
+        both("oauth.client_id", "oauth.client_id", Text),
+        missing("oauth.callback_port", "the port of the login's answer is chosen freely", ""),
+        missing("oauth_resource", "the resource of a login is found by discovery", ""),
+        missing(
+            "http_headers_helper",
+            "no program is run to make headers",
+            "put the headers into `headers`, with `${VAR}` for what changes",
+        ),
+        missing("required", "a server that does not start stops nobody", ""),
+        missing(
+            "supports_parallel_tool_calls",
+            "calls run at once by themselves",
+            "set `maxConcurrent` to 1 to have them run in turn",
+        ),
+        missing("default_tools_approval_mode", "tools are asked for by rule", RULES),
+        missing("tools", "tools are asked for by rule", RULES),
+    ],
+};
+
+static GEMINI: Shape = Shape {
+    format: Format::Json,
+    roots: SERVERS,
+    dialect: Dialect::Shell,
+    headers: None,
+    fields: &[
+        only_in("type", "type", TRANSPORT),
+        both("command", "command", Text),
+        both("args", "args", Texts),
+        both("env", "env", Pairs),
+        both("cwd", "cwd", Text),
+        both("httpUrl", "url", Address("http")),
+        both("url", "url", Address("sse")),
+        both("headers", "headers", Pairs),
+        both("timeout", "timeout", Milliseconds),
+        both("trust", "trust", Flag),
+        both("includeTools", "includeTools", Words),
+        both("excludeTools", "excludeTools", Words),
+        ignored("description"),
+        ignored("oauth.enabled"),
+        both("oauth.clientId", "oauth.client_id", Text),
+        both("oauth.clientSecret", "oauth.client_secret", Text),
+        both("oauth.authorizationUrl", "oauth.authorization_url", Text),
+        both("oauth.tokenUrl", "oauth.token_url", Text),
+        both("oauth.registrationUrl", "oauth.registration_url", Text),
+        both("oauth.scopes", "oauth.scope", Scopes),
+        missing("oauth.redirectUri", "the address of the login's answer is chosen freely", ""),
+        missing("oauth.tokenParamName", "tokens are sent in a header", ""),
+        missing("authProviderType", "logins use OAuth alone", "put a token into `headers`"),
+        missing("targetAudience", "logins use OAuth alone", "put a token into `headers`"),
+        missing("targetServiceAccount", "logins use OAuth alone", "put a token into `headers`"),
+    ],
+};
+
+static OPENCODE: Shape = Shape {
+    format: Format::Json,
+    roots: &[&["mcp"]],
+    dialect: Dialect::Curly,
+    headers: None,
+    fields: &[
+        both("type", "type", Transport { words: &[("local", "stdio"), ("remote", "")], required: true }),
+        both("command", "command", CommandLine),
+        both("environment", "env", Pairs),
+        both("cwd", "cwd", Text),
+        both("url", "url", Text),
+        both("headers", "headers", Pairs),
+        both("enabled", "enabled", Flag),
+        only_in("disabled", "enabled", Inverse),
+        both("timeout", "timeout", Milliseconds),
+        only_in("timeout.request", "timeout", Milliseconds),
+        only_in("timeout.startup", "startupTimeoutMs", Milliseconds),
+        both("oauth.clientId", "oauth.client_id", Text),
+        both("oauth.clientSecret", "oauth.client_secret", Text),
+        both("oauth.scope", "oauth.scope", Text),
+        only_in("oauth.client_id", "oauth.client_id", Text),
+        only_in("oauth.client_secret", "oauth.client_secret", Text),
+        CALLBACK,
+        missing("oauth.redirectUri", "the address of the login's answer is chosen freely", ""),
+    ],
+};
+
+static GOOSE: Shape = Shape {
+    format: Format::Yaml,
+    roots: &[&["extensions"]],
+    dialect: Dialect::Literal,
+    headers: Some(Dialect::Braces { defaults: false }),
+    fields: &[
+        both(
+            "type",
+            "type",
+            Transport { words: &[("stdio", "stdio"), ("streamable_http", "http"), ("sse", "sse")], required: true },
+        ),
+        both("cmd", "command", Text),
+        both("args", "args", Texts),
+        both("env_keys", "env", Handed),
+        both("envs", "env", Pairs),
+        both("uri", "url", Text),
+        both("headers", "headers", Pairs),
+        both("timeout", "timeout", WholeSeconds),
+        both("enabled", "enabled", Flag),
+        both("available_tools", "includeTools", Words),
+        ignored("name"),
+        ignored("display_name"),
+        ignored("description"),
+        ignored("bundled"),
+    ],
+};
+
+static ZED: Shape = Shape {
+    format: Format::Json,
+    roots: &[&["context_servers"]],
+    dialect: Dialect::Literal,
+    headers: None,
+    fields: &[
+        both("command", "command", Text),
+        only_in("command.path", "command", Text),
+        only_in("command.args", "args", Texts),
+        only_in("command.env", "env", Pairs),
+        both("args", "args", Texts),
+        both("env", "env", Pairs),
+        both("url", "url", Text),
+        both("headers", "headers", Pairs),
+        both("enabled", "enabled", Flag),
+        ignored("source"),
+        missing("settings", "there are no extensions to give settings to", "set `command` and `args`"),
+    ],
+};
+
+static WINDSURF: Shape = Shape {
+    format: Format::Json,
+    roots: SERVERS,
+    dialect: Dialect::Editor { inputs: false },
+    headers: None,
+    fields: &[
+        only_in("type", "type", TRANSPORT),
+        both("command", "command", Text),
+        both("args", "args", Texts),
+        both("env", "env", Pairs),
+        both("serverUrl", "url", Text),
+        only_in("url", "url", Text),
+        both("headers", "headers", Pairs),
+        both("disabled", "enabled", Inverse),
+        both("disabledTools", "excludeTools", Words),
+        missing("alwaysAllow", "tools are asked for by rule", RULES),
+    ],
+};

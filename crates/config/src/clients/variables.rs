@@ -1,0 +1,111 @@
+//! Texts of ours, and the variables in them.
+
+/// A piece of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    Variable {
+        name: String,
+        default: Option<String>,
+    },
+    Secret(String),
+    /// Another reference of ours, as it is written.
+    Other(String),
+}
+
+/// Reads a text of ours.
+pub(super) fn ours(text: &str) -> Vec<Piece> {
+    let mut pieces = Pieces::default();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        if rest[..start].ends_with('$') {
+            pieces.text(&rest[..start - 1]);
+            pieces.text("${");
+            rest = &rest[start + 2..];
+            continue;
+        }
+        pieces.text(&rest[..start]);
+        let Some(end) = rest[start..].find('}').map(|end| start + end) else {
+            rest = &rest[start..];
+            break;
+        };
+        match our_reference(&rest[start + 2..end]) {
+            Some(piece) => pieces.0.push(piece),
+            None => pieces.0.push(Piece::Other(rest[start..=end].to_owned())),
+        }
+        rest = &rest[end + 1..];
+    }
+    pieces.text(rest);
+    pieces.0
+}
+
+fn our_reference(inner: &str) -> Option<Piece> {
+    if let Some(name) = inner.strip_prefix("secret:") {
+        return Some(Piece::Secret(name.to_owned()));
+    }
+    variable(inner)
+}
+
+/// `V` or `V:-default`.
+pub(super) fn variable(inner: &str) -> Option<Piece> {
+    let (name, default) = match inner.split_once(":-") {
+        Some((name, default)) => (name, Some(default.to_owned())),
+        None => (inner, None),
+    };
+    is_name(name).then(|| Piece::Variable { name: name.to_owned(), default })
+}
+
+/// Whether a variable can be called this.
+pub(super) fn is_name(name: &str) -> bool {
+    !name.starts_with(|first: char| first.is_ascii_digit())
+        && !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Writes a text of ours. A reference right after a `$` cannot be written: `$${` begins a text.
+pub(super) fn write_ours(pieces: &[Piece]) -> Option<String> {
+    let mut text = String::new();
+    for piece in pieces {
+        let reference = match piece {
+            Piece::Text(literal) => {
+                text.push_str(&literal.replace("${", "$${"));
+                continue;
+            }
+            Piece::Variable { name, default: None } => format!("${{{name}}}"),
+            Piece::Variable { name, default: Some(default) } => format!("${{{name}:-{default}}}"),
+            Piece::Secret(name) => format!("${{secret:{name}}}"),
+            Piece::Other(written) => written.clone(),
+        };
+        if text.ends_with('$') {
+            return None;
+        }
+        text.push_str(&reference);
+    }
+    Some(text)
+}
+
+/// Pieces, of which no two texts follow each other.
+#[derive(Default)]
+pub(super) struct Pieces(pub(super) Vec<Piece>);
+
+impl Pieces {
+    pub(super) fn text(&mut self, text: &str) {
+        match self.0.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Piece::Text(last)) => last.push_str(text),
+            _ => self.0.push(Piece::Text(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_texts_lead_back() {
+        for text in ["", "a", "${A}", "$${A}", "$$${A}", "${A:-b c}${secret:x}$", "$", "a$b", "${b c}"] {
+            assert_eq!(write_ours(&ours(text)).as_deref(), Some(text));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A file as a syntax tree: the only place that knows which library reads it.
+
+use std::collections::BTreeMap;
+use std::slice;
+
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
+use serde_json::Value;
+
+use super::{Change, Refusal};
+use crate::tree::Position;
+
+/// JSON with comments and trailing commas, and nothing else that the library would let pass.
+const OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_loose_object_property_names: false,
+    allow_trailing_commas: true,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+/// The newest number of `version` and `schema` that is known.
+const KNOWN: u64 = 1;
+/// What a byte order mark looks like once it is a character.
+const MARK: char = '\u{feff}';
+/// Members of a new entry in the order in which people write them; others follow.
+const ORDER: [&str; 11] =
+    ["type", "transport", "command", "args", "cwd", "env", "url", "headers", "oauth", "tool", "pattern"];
+
+/// A whole file.
+pub(super) struct Sheet {
+    tree: CstRootNode,
+    has_mark: bool,
+}
+
+impl Sheet {
+    pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
+        let body = text.strip_prefix(MARK);
+        let has_mark = body.is_some();
+        let body = body.unwrap_or(text);
+        let body = if body.trim().is_empty() { "" } else { body };
+        let tree = CstRootNode::parse(body, &OPTIONS).map_err(|error| Refusal::Unreadable {
+            at: position(error.line_display(), error.column_display()),
+            text: in_lower_case(&error.kind().to_string()),
+        })?;
+        let sheet = Self { tree, has_mark };
+        sheet.root()?.check_number()?;
+        Ok(sheet)
+    }
+
+    pub(super) fn text(&self) -> String {
+        let body = self.tree.to_string();
+        if self.has_mark { format!("{MARK}{body}") } else { body }
+    }
+
+    /// The object that a file is. One is made where there is nothing.
+    pub(super) fn root(&self) -> Result<Holder, Refusal> {
+        match self.tree.value() {
+            Some(node) => Holder::of(&node, "the file"),
+            None => Ok(Holder(self.tree.object_value_or_set())),
+        }
+    }
+}
+
+/// An object whose every key stands there once.
+#[derive(Clone)]
+pub(super) struct Holder(CstObject);
+
+impl Holder {
+    fn of(node: &CstNode, what: &str) -> Result<Self, Refusal> {
+        let object = node.as_object().ok_or_else(|| unlike(node, what, "an object"))?;
+        let holder = Self(object);
+        check_unique(slice::from_ref(&holder))?;
+        Ok(holder)
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.member(key).is_some()
+    }
+
+    pub(super) fn value(&self, key: &str) -> Option<Value> {
+        Some(value_of(&self.member(key)?.value()?))
+    }
+
+    /// The object under this key, which is made if there is nothing.
+    pub(super) fn object(&self, key: &str) -> Result<Self, Refusal> {
+        match self.member(key).and_then(|member| member.value()) {
+            Some(node) => Self::of(&node, &format!("`{key}`")),
+            None => Ok(Self(self.0.append(key, CstInputValue::Object(Vec::new())).object_value_or_set())),
+        }
+    }
+
+    /// Puts a value under this key. In objects, what stays the same is not touched.
+    pub(super) fn set(&self, key: &str, value: &Value) -> Result<Change, Refusal> {
+        let Some(member) = self.member(key) else {
+            self.0.append(key, input(value));
+            return Ok(Change::Added);
+        };
+        let Some(node) = member.value() else { return Ok(Change::NotThere) };
+        let old = value_of(&node);
+        match (&old, value) {
+            _ if old == *value => return Ok(Change::Unchanged),
+            (Value::Object(_), Value::Object(new)) => Self::of(&node, &format!("`{key}`"))?.merge(new)?,
+            _ => member.set_value(input(value)),
+        }
+        Ok(Change::Replaced(old))
+    }
+
+    fn merge(&self, new: &serde_json::Map<String, Value>) -> Result<(), Refusal> {
+        for key in self.keys().filter(|key| !new.contains_key(key)).collect::<Vec<_>>() {
+            self.remove(&key);
+        }
+        for (key, value) in in_order(new) {
+            self.set(key, value)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove(&self, key: &str) -> Change {
+        let Some(old) = self.value(key) else { return Change::NotThere };
+        if let Some(member) = self.member(key) {
+            member.remove();
+        }
+        Change::Removed(old)
+    }
+
+    /// Adds a value at the end of the list under this key, unless the list has it.
+    pub(super) fn push(&self, key: &str, value: &Value) -> Result<Change, Refusal> {
+        let Some(list) = self.list(key)? else {
+            let list = self.0.append(key, CstInputValue::Array(Vec::new())).array_value_or_set();
+            list.ensure_multiline();
+            list.append(input(value));
+            return Ok(Change::Added);
+        };
+        if list.elements().iter().any(|element| value_of(element) == *value) {
+            return Ok(Change::Unchanged);
+        }
+        list.append(input(value));
+        Ok(Change::Added)
+    }
+
+    /// Takes a value out of the list under this key.
+    pub(super) fn pull(&self, key: &str, value: &Value) -> Result<Change, Refusal> {
+        let Some(list) = self.list(key)? else { return Ok(Change::NotThere) };
+        let found = list.elements().into_iter().find(|element| value_of(element) == *value);
+        Ok(match found {
+            Some(element) => {
+                element.remove();
+                Change::Removed(value.clone())
+            }
+            None => Change::NotThere,
+        })
+    }
+
+    fn list(&self, key: &str) -> Result<Option<CstArray>, Refusal> {
+        let Some(node) = self.member(key).and_then(|member| member.value()) else { return Ok(None) };
+        node.as_array().map(Some).ok_or_else(|| unlike(&node, &format!("`{key}`"), "a list"))
+    }
+
+    /// Refuses what a newer Wharf has written.
+    fn check_number(&self) -> Result<(), Refusal> {
+        for key in ["version", "schema"] {
+            let found = self.value(key).and_then(|value| value.as_u64()).filter(|found| *found > KNOWN);
+            if let (Some(found), Some(member)) = (found, self.member(key)) {
+                return Err(Refusal::Newer { at: place_of(&member.into()), key: key.to_owned(), found });
+            }
+        }
+        Ok(())
+    }
+
+    fn member(&self, key: &str) -> Option<CstObjectProp> {
+        self.0.properties().into_iter().find(|member| member.decoded_name().as_deref() == Some(key))
+    }
+
+    fn keys(&self) -> impl Iterator<Item = String> {
+        self.0.properties().into_iter().filter_map(|member| member.decoded_name())
+    }
+}
+
+/// Refuses objects that have a key twice, all of them taken together.
+pub(super) fn check_unique(holders: &[Holder]) -> Result<(), Refusal> {
+    let mut seen: BTreeMap<String, CstObjectProp> = BTreeMap::new();
+    for member in holders.iter().flat_map(|holder| holder.0.properties()) {
+        let Some(key) = member.decoded_name() else { continue };
+        if let Some(first) = seen.insert(key.clone(), member.clone()) {
+            let (first, second) = (place_of(&first.into()), place_of(&member.into()));
+            return Err(Refusal::Duplicate { key, first, second });
+        }
+    }
+    Ok(())
+}
+
+fn unlike(node: &CstNode, what: &str, expected: &'static str) -> Refusal {
+    Refusal::Unlike { at: place_of(node), what: what.to_owned(), expected }
+}
+
+/// Where a node begins. Reads everything before it, so it is for errors only.
+fn place_of(node: &CstNode) -> Position {
+    let mut before = Vec::new();
+    let mut next = Some(node.clone());
+    while let Some(node) = next {
+        before.extend(node.previous_siblings().map(|sibling| sibling.to_string()));
+        next = node.parent().map(CstNode::from);
+    }
+    let before: String = before.into_iter().rev().collect();
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    position(line, column)
+}
+
+fn position(line: usize, column: usize) -> Position {
+    let bounded = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Position { line: bounded(line), column: bounded(column) }
+}
+
+fn value_of(node: &CstNode) -> Value {
+    if let Some(object) = node.as_object() {
+        let member = |member: CstObjectProp| Some((member.decoded_name()?, value_of(&member.value()?)));
+        return object.properties().into_iter().filter_map(member).collect();
+    }
+    if let Some(list) = node.as_array() {
+        return list.elements().iter().map(value_of).collect();
+    }
+    if let Some(text) = node.as_string_lit() {
+        return text.decoded_value().unwrap_or_default().into();
+    }
+    // What is left is spelt as in plain JSON.
+    serde_json::from_str(&node.to_string()).unwrap_or_default()
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(values) => CstInputValue::Array(values.iter().map(input).collect()),
+        Value::Object(members) => {
+            CstInputValue::Object(in_order(members).map(|(key, value)| (key.clone(), input(value))).collect())
+        }
+    }
+}
+
+fn in_order(members: &serde_json::Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    let rank = |key: &str| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
+    let mut members: Vec<_> = members.iter().collect();
+    members.sort_by_key(|(key, _)| rank(key));
+    members.into_iter()
+}
+
+fn in_lower_case(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
+}

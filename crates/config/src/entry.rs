@@ -1,0 +1,292 @@
+//! One server's entry, from its members to what they describe.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_spec::{Backoff, HttpForm, nearest};
+
+use crate::checked::{Checked, Fault, check, number, shown};
+use crate::configured::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
+use crate::fields::{BACKOFF, OAUTH, SERVER};
+use crate::place::Place;
+use crate::tree::{Node, Position, Value};
+
+/// What an entry says.
+pub(crate) enum Said {
+    /// Only that the server of a lower layer is off.
+    Off,
+    /// A server.
+    Server(Box<Described>),
+    /// Nothing that can be used.
+    Bad(Vec<Fault>),
+}
+
+/// An entry as it was read.
+pub(crate) struct Entry {
+    pub said: Said,
+    pub enabled: bool,
+    /// What is odd but costs nothing.
+    pub warnings: Vec<Fault>,
+}
+
+/// Shorter times than this are likely to be seconds.
+const SHORT: Duration = Duration::from_millis(100);
+
+/// Reads an entry of the server with this id.
+pub(crate) fn read(id: &str, node: &Node, file: &Arc<Path>, expands: bool) -> Entry {
+    let Value::Map(members) = &node.value else {
+        let fault =
+            Fault::new("wrong_type", node.at, format!("`{}` is {}, not an object", shown(id), node.value.kind()));
+        return Entry { said: Said::Bad(vec![fault]), enabled: true, warnings: Vec::new() };
+    };
+    let mut fields = check(members, &[SERVER]);
+    let enabled = fields.flag("enabled").unwrap_or(true) && !fields.flag("disabled").unwrap_or(false);
+    let mut warnings = unknown(&fields);
+    if !enabled && members.iter().all(|member| matches!(member.key.as_str(), "enabled" | "disabled")) {
+        return Entry { said: Said::Off, enabled, warnings };
+    }
+    let reading = Reading { id, at: node.at, file, fields: &fields };
+    let reach = reading.reach();
+    warnings.extend(reading.oddities());
+    let described = reach.map(|reach| reading.described(reach, expands));
+    let mut faults = std::mem::take(&mut fields.faults);
+    let said = match described {
+        Ok(described) if faults.is_empty() => Said::Server(Box::new(described)),
+        Ok(_) => Said::Bad(faults),
+        Err(fault) => {
+            faults.push(fault);
+            Said::Bad(faults)
+        }
+    };
+    Entry { said, enabled, warnings }
+}
+
+/// Keys nobody knows, with what may have been meant.
+pub(crate) fn unknown(fields: &Checked<'_>) -> Vec<Fault> {
+    let names = || SERVER.iter().flat_map(|field| std::iter::once(field.name).chain(field.also.iter().copied()));
+    let fault = |member: &&crate::tree::Member| {
+        let fault = Fault::new("unknown_key", member.at, format!("`{}` means nothing here", shown(&member.key)));
+        match nearest(&member.key, names()) {
+            Some(meant) => fault.fix(format!("did you mean `{meant}`?")),
+            None => fault,
+        }
+    };
+    fields.unknown.iter().filter(|member| !member.key.starts_with(['$', '_'])).map(fault).collect()
+}
+
+struct Reading<'a> {
+    id: &'a str,
+    at: Position,
+    file: &'a Arc<Path>,
+    fields: &'a Checked<'a>,
+}
+
+/// How a server says that it is reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Stdio,
+    Http(HttpForm),
+}
+
+impl Reading<'_> {
+    fn sited(&self, (text, at): (&str, Position)) -> Sited<String> {
+        Sited { value: text.to_owned(), place: Place { file: Arc::clone(self.file), at } }
+    }
+
+    fn template(&self, name: &str) -> Option<Sited<String>> {
+        self.fields.text(name).map(|found| self.sited(found))
+    }
+
+    fn templates(&self, name: &str) -> Vec<Sited<String>> {
+        self.fields.texts(name).into_iter().map(|found| self.sited(found)).collect()
+    }
+
+    fn map(&self, name: &str) -> Vec<(String, Sited<String>)> {
+        let members = self.fields.map(name).iter();
+        members
+            .filter_map(|member| Some((member.key.clone(), self.sited((member.node.text()?, member.node.at)))))
+            .collect()
+    }
+
+    fn strings(&self, name: &str) -> Vec<String> {
+        self.fields.texts(name).into_iter().map(|(text, _)| text.to_owned()).collect()
+    }
+
+    fn reach(&self) -> Result<Reach, Fault> {
+        match self.way()? {
+            Way::Stdio => self.stdio().map(|stdio| Reach::Stdio(Box::new(stdio))),
+            Way::Http(form) => self.http(form).map(|http| Reach::Http(Box::new(http))),
+        }
+    }
+
+    /// What it says it is, or what its other keys say.
+    fn way(&self) -> Result<Way, Fault> {
+        let (command, url) =
+            (self.fields.member("command"), self.fields.member("url").or(self.fields.member("httpUrl")));
+        if let (Some(command), Some(url)) = (command, url) {
+            let lines = (command.at.line, url.at.line);
+            let text = format!(
+                "`{}` has both `command` (line {}) and `{}` (line {})",
+                shown(self.id),
+                lines.0,
+                url.key,
+                lines.1
+            );
+            let later = command.at.max(url.at);
+            return Err(Fault::new("two_transports", later, text).fix("keep one: `command` starts it, `url` dials it"));
+        }
+        let inferred = match (command, url) {
+            (Some(_), _) => Some(Way::Stdio),
+            (None, Some(url)) if url.key == "httpUrl" => Some(Way::Http(HttpForm::Streamable)),
+            (None, Some(_)) => Some(Way::Http(HttpForm::Automatic)),
+            (None, None) => None,
+        };
+        match self.fields.text("type") {
+            Some((word, at)) => self.named(word, at),
+            None => inferred.ok_or_else(|| {
+                let text = format!("`{}` has neither `command` nor `url`", shown(self.id));
+                Fault::new("no_transport", self.at, text)
+                    .fix("give `command` (and `args`) for a server to start, or `url` for one to dial")
+            }),
+        }
+    }
+
+    fn named(&self, word: &str, at: Position) -> Result<Way, Fault> {
+        Ok(match word {
+            "stdio" => Way::Stdio,
+            "http" | "streamable-http" | "streamableHttp" | "streamable_http" => Way::Http(HttpForm::Streamable),
+            "sse" => Way::Http(HttpForm::Sse),
+            "claudeai-proxy" | "sdk" => {
+                let text = format!("the type `{word}` is internal to another program and means nothing in a file");
+                return Err(Fault::new("foreign_type", at, text).fix("remove the entry, or give `command` or `url`"));
+            }
+            other => {
+                let text = format!("`{}` is no type of server", shown(other));
+                return Err(Fault::new("unknown_type", at, text).fix("use `stdio`, `http` or `sse`, or leave it out"));
+            }
+        })
+    }
+
+    fn missing(&self, key: &str, kind: &str) -> Fault {
+        let text = format!("missing `{key}` in {kind} server `{}`", shown(self.id));
+        Fault::new("missing_key", self.at, text).fix(format!("add `\"{key}\": \"…\"`"))
+    }
+
+    fn stdio(&self) -> Result<DescribedStdio, Fault> {
+        let command = self.template("command").ok_or_else(|| self.missing("command", "stdio"))?;
+        if command.value.trim().is_empty() {
+            return Err(
+                Fault::new("missing_key", command.place.at, "`command` is empty").fix("name the program to start")
+            );
+        }
+        Ok(DescribedStdio {
+            command,
+            args: self.templates("args"),
+            cwd: self.template("cwd"),
+            env: self.map("env"),
+            env_vars: self.templates("envVars"),
+            env_file: self.template("envFile"),
+            inherit_env: self.fields.flag("inheritEnv").unwrap_or(false),
+        })
+    }
+
+    fn http(&self, form: HttpForm) -> Result<DescribedHttp, Fault> {
+        let url = self.template("url").or_else(|| self.template("httpUrl"));
+        Ok(DescribedHttp {
+            url: url.ok_or_else(|| self.missing("url", "http"))?,
+            form,
+            headers: self.map("headers"),
+            proxy: self.template("proxy"),
+            ca: self.templates("ca"),
+            client_cert: self.template("clientCert"),
+            mirror_arguments: self.fields.flag("mirrorArguments").unwrap_or(true),
+            oauth: self.oauth()?,
+        })
+    }
+
+    fn oauth(&self) -> Result<Option<Oauth>, Fault> {
+        let Some(member) = self.fields.member("oauth") else { return Ok(None) };
+        let fields = check(member.node.members(), &[OAUTH]);
+        if let Some(fault) = fields.faults.first() {
+            return Err(fault.clone());
+        }
+        let inner = Reading { fields: &fields, ..*self };
+        Ok(Some(Oauth {
+            authorization_url: inner.template("authorization_url"),
+            token_url: inner.template("token_url"),
+            registration_url: inner.template("registration_url"),
+            client_id: inner.template("client_id"),
+            client_secret: inner.template("client_secret"),
+            scope: inner.template("scope"),
+        }))
+    }
+
+    fn described(&self, reach: Reach, expands: bool) -> Described {
+        let fields = self.fields;
+        let timeouts = fields.map("toolTimeouts").iter();
+        Described {
+            reach,
+            expands,
+            trust: fields.flag("trust").unwrap_or(false),
+            lazy: fields.flag("lazy").unwrap_or(false),
+            debug: fields.flag("debug").unwrap_or(false),
+            include_tools: fields.member("includeTools").map(|_| self.strings("includeTools")),
+            exclude_tools: self.strings("excludeTools"),
+            timeout: fields.millis("timeout"),
+            tool_timeouts: timeouts
+                .filter_map(|member| Some((member.key.clone(), Duration::from_millis(number(&member.node)?))))
+                .collect(),
+            startup_timeout: fields.millis("startupTimeoutMs"),
+            max_concurrent: fields.count("maxConcurrent").and_then(|count| usize::try_from(count).ok()),
+            reconnect: fields.member("reconnect").map(|member| reconnect(&member.node)),
+            health_check: fields.millis("healthCheckMs"),
+            idle_stop: fields.millis("idleStopMs"),
+            keep_results: fields.millis("cacheTtlMs"),
+            unknown: fields.unknown.iter().map(|member| self.sited((&member.key, member.at))).collect(),
+        }
+    }
+
+    /// What can be read and is hardly what was meant.
+    fn oddities(&self) -> Vec<Fault> {
+        let mut odd = Vec::new();
+        if let Some((command, at)) = self.fields.text("command") {
+            if command.contains(char::is_whitespace) && !command.contains('/') && self.fields.member("args").is_none() {
+                let text = "`command` holds blanks; it is one program, not a line for a shell";
+                odd.push(Fault::new("command_line", at, text).fix("put the words after the first into `args`"));
+            }
+            if command.starts_with("~/") {
+                odd.push(Fault::new("tilde", at, "`~` is not expanded in `command`").fix("write ${HOME} in its place"));
+            }
+        }
+        if let (Some(time), Some(member)) = (self.fields.millis("timeout"), self.fields.member("timeout"))
+            && time < SHORT
+        {
+            let millis = time.as_millis();
+            let text = format!("`{}` is in milliseconds: {millis} ms is hardly meant", member.key);
+            odd.push(
+                Fault::new("short_timeout", member.node.at, text)
+                    .fix(format!("write {} for {millis} s", millis * 1000)),
+            );
+        }
+        odd
+    }
+}
+
+/// `false`, `true`, or how often and how soon. What is not said is as ever.
+fn reconnect(node: &Node) -> Result<Backoff, bool> {
+    match node.value {
+        Value::Bool(flag) => Err(flag),
+        _ => Ok(backoff(node)),
+    }
+}
+
+pub(crate) fn backoff(node: &Node) -> Backoff {
+    let fields = check(node.members(), &[BACKOFF]);
+    let usual = Backoff::default();
+    Backoff {
+        attempts: fields.count("attempts").and_then(|count| u32::try_from(count).ok()).unwrap_or(usual.attempts),
+        base: fields.millis("baseMs").unwrap_or(usual.base),
+        max: fields.millis("maxMs").unwrap_or(usual.max),
+    }
+}

@@ -1,0 +1,75 @@
+//! Files of variables: `NAME=value` on each line, as many programs read them.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+/// The most such a file may weigh.
+const LIMIT: u64 = 1 << 20;
+
+/// Reads a file; says why where it cannot.
+pub(crate) fn read(path: &Path) -> Result<Vec<(String, String)>, String> {
+    // Opening a pipe would wait for somebody to write.
+    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    file.take(LIMIT + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > LIMIT {
+        return Err(format!("it is larger than {LIMIT} bytes"));
+    }
+    parse(&text)
+}
+
+/// Comments begin with `#`; quotes around a value are taken off, and between double quotes `\n`, `\"` and `\\` count.
+fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut found = Vec::new();
+    for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let name = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+        match name {
+            Some((name, value)) if is_name(name) => found.push((name.to_owned(), unquoted(value))),
+            // The line itself may hold a secret.
+            _ => return Err(format!("line {} is not NAME=value", number + 1)),
+        }
+    }
+    Ok(found)
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+fn unquoted(value: &str) -> String {
+    let inside = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+    if let Some(plain) = inside('\'') {
+        return plain.to_owned();
+    }
+    match inside('"') {
+        Some(quoted) => quoted.replace("\\n", "\n").replace("\\\"", "\"").replace("\\\\", "\\"),
+        None => value.split(" #").next().unwrap_or(value).trim_end().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_variables() {
+        let text = "\u{feff}# comment\n\nA=1\r\nexport B = two words # not this\nC=\"a \\\"b\\\"\\nc\"\nD='#$x'\nE=\n";
+        let expected = [("A", "1"), ("B", "two words"), ("C", "a \"b\"\nc"), ("D", "#$x"), ("E", "")];
+        let found = parse(text).unwrap();
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        for bad in ["hush", "=x", "A B=1"] {
+            let error = parse(bad).unwrap_err();
+            assert!(error.starts_with("line 1") && !error.contains("hush"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! `${VAR}` and its kin.
+//!
+//! `${VAR}` and `${env:VAR}` are a variable, `${VAR:-default}` one with a default, `${secret:NAME}` a secret that is
+//! kept elsewhere, and `$${` is a literal `${`. A bare `$VAR` is text.
+
+use wharf_spec::{Surroundings, Untrusted};
+
+/// Finds secrets by name; says why where there is none.
+pub type SecretSource<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
+
+/// Why a text could not be expanded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpandError {
+    /// A variable is not set.
+    #[error("the variable `{0}` is not set")]
+    Unset(String),
+    /// A variable is set to something that is no text.
+    #[error("the variable `{0}` holds bytes that are no text")]
+    NotText(String),
+    /// There is no such secret.
+    #[error("the secret `{name}` cannot be had: {why}")]
+    NoSecret {
+        /// Which.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// A reference that means nothing here.
+    #[error("`${{{0}}}` means nothing here")]
+    Foreign(String),
+    /// A reference that does not end.
+    #[error("`${{` is not closed")]
+    Unclosed,
+}
+
+/// A text with its references replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Expanded {
+    pub text: String,
+    /// What took the place of references: not to be shown.
+    pub taken: Vec<String>,
+}
+
+/// One part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    Text(&'a str),
+    Variable { name: &'a str, default: Option<&'a str> },
+    Secret(&'a str),
+    Foreign(&'a str),
+    Unclosed,
+}
+
+impl ExpandError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unset(_) => "unset_variable",
+            Self::NotText(_) => "not_text",
+            Self::NoSecret { .. } => "no_secret",
+            Self::Foreign(_) | Self::Unclosed => "bad_reference",
+        }
+    }
+
+    /// What to do about it.
+    pub fn fix(&self) -> String {
+        match self {
+            Self::Unset(name) => format!("set {name}, or give a default: ${{{name}:-…}}"),
+            Self::NotText(name) => format!("give {name} a value that is text"),
+            Self::NoSecret { name, .. } => format!("wharf secret set {name}"),
+            Self::Foreign(_) => "write ${VAR}, ${VAR:-default} or ${secret:NAME}; $${ is a literal ${".to_owned(),
+            Self::Unclosed => "close it with }, or write $${ for a literal ${".to_owned(),
+        }
+    }
+}
+
+/// Replaces every reference.
+pub(crate) fn expand(text: &str, around: &Surroundings, secrets: &SecretSource<'_>) -> Result<Expanded, ExpandError> {
+    let mut expanded = Expanded { text: String::with_capacity(text.len()), taken: Vec::new() };
+    for part in parts(text) {
+        let value = match part {
+            Part::Text(text) => {
+                expanded.text.push_str(text);
+                continue;
+            }
+            Part::Variable { name, default } => variable(name, default, around)?,
+            Part::Secret(name) => secrets(name).map_err(|why| ExpandError::NoSecret { name: name.to_owned(), why })?,
+            Part::Foreign(what) => return Err(ExpandError::Foreign(Untrusted::new(what).shortened(80).to_string())),
+            Part::Unclosed => return Err(ExpandError::Unclosed),
+        };
+        expanded.text.push_str(&value);
+        expanded.taken.push(value);
+    }
+    Ok(expanded)
+}
+
+/// Empty counts as unset where there is a default, as in a shell.
+fn variable(name: &str, default: Option<&str>, around: &Surroundings) -> Result<String, ExpandError> {
+    let found = around.var(name).filter(|value| default.is_none() || !value.is_empty());
+    match (found, default) {
+        (Some(value), _) => match value.to_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(ExpandError::NotText(name.to_owned())),
+        },
+        (None, Some(default)) => Ok(default.to_owned()),
+        (None, None) => Err(ExpandError::Unset(name.to_owned())),
+    }
+}
+
+/// A text in its parts.
+pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        if rest[..at].ends_with('$') {
+            found.push(Part::Text(&rest[..at - 1]));
+            found.push(Part::Text("${"));
+            rest = &rest[at + 2..];
+            continue;
+        }
+        if at > 0 {
+            found.push(Part::Text(&rest[..at]));
+        }
+        let Some(end) = rest[at..].find('}') else {
+            found.push(Part::Unclosed);
+            return found;
+        };
+        found.push(reference(&rest[at + 2..at + end]));
+        rest = &rest[at + end + 1..];
+    }
+    if !rest.is_empty() {
+        found.push(Part::Text(rest));
+    }
+    found
+}
+
+fn reference(inner: &str) -> Part<'_> {
+    if let Some(name) = inner.strip_prefix("secret:") {
+        return Part::Secret(name);
+    }
+    let inside = inner.strip_prefix("env:").unwrap_or(inner);
+    let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
+    if begins && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+        Part::Variable { name, default }
+    } else {
+        Part::Foreign(inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around() -> Surroundings {
+        let env = [("A", "alpha"), ("EMPTY", ""), ("B_2", "${A}")];
+        Surroundings { env: env.map(|(name, value)| (name.into(), value.into())).to_vec(), ..Surroundings::default() }
+    }
+
+    #[test]
+    fn references_are_replaced_once() {
+        let secrets = |name: &str| match name {
+            "known" => Ok("hush".to_owned()),
+            _ => Err("not kept".to_owned()),
+        };
+        for (text, expected) in [
+            ("", Ok("")),
+            ("plain $A {A}", Ok("plain $A {A}")),
+            ("${A}", Ok("alpha")),
+            ("x${A}y${A}", Ok("xalphayalpha")),
+            ("${env:A}", Ok("alpha")),
+            ("${B_2}", Ok("${A}")),
+            ("$${A}", Ok("${A}")),
+            ("$$${A}", Ok("$${A}")),
+            ("${EMPTY}", Ok("")),
+            ("${EMPTY:-d}", Ok("d")),
+            ("${NONE:-}", Ok("")),
+            ("${NONE:-a:-b}", Ok("a:-b")),
+            ("Bearer ${secret:known}", Ok("Bearer hush")),
+            ("${NONE}", Err("unset_variable")),
+            ("${secret:other}", Err("no_secret")),
+            ("${input:token}", Err("bad_reference")),
+            ("${}", Err("bad_reference")),
+            ("${A B}", Err("bad_reference")),
+            ("${A", Err("bad_reference")),
+        ] {
+            let found = expand(text, &around(), &secrets);
+            let found = found.as_ref().map(|expanded| expanded.text.as_str()).map_err(ExpandError::code);
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Every key a configuration may have: the one list that reading, the schema and the reference page are made from.
+
+/// A key, what may stand under it, and what it is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// How it is spelt.
+    pub name: &'static str,
+    /// Other spellings that are read as well.
+    pub also: &'static [&'static str],
+    /// What may stand there.
+    pub kind: Kind,
+    /// What it is for: one sentence, in Markdown.
+    pub about: &'static str,
+}
+
+/// What may stand under a key.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// A text.
+    Text,
+    /// A text that is expanded: `${VAR}` and its kin.
+    Template,
+    /// One of these texts.
+    Choice(&'static [&'static str]),
+    /// True or false.
+    Flag,
+    /// A whole number of at least this.
+    Count(u64),
+    /// A whole number of milliseconds.
+    Millis,
+    /// Texts, in order.
+    Texts,
+    /// Texts that are expanded, in order.
+    Templates,
+    /// Texts that are expanded, by name.
+    TemplateMap,
+    /// Milliseconds, by name.
+    MillisMap,
+    /// `false`, or an object of these keys.
+    OffOr(&'static [Field]),
+    /// An object of these keys.
+    Object(&'static [Field]),
+    /// Servers by their ids.
+    Servers,
+    /// Rules.
+    Rules,
+    /// Anything at all.
+    Any,
+}
+
+const fn field(name: &'static str, kind: Kind, about: &'static str) -> Field {
+    Field { name, also: &[], kind, about }
+}
+
+impl Field {
+    const fn also(mut self, also: &'static [&'static str]) -> Self {
+        self.also = also;
+        self
+    }
+
+    /// Whether this is how it is spelt, in one way or another.
+    pub fn is_called(&self, key: &str) -> bool {
+        self.name == key || self.also.contains(&key)
+    }
+}
+
+/// How often and how soon a server is tried again.
+pub const BACKOFF: &[Field] = &[
+    field("attempts", Kind::Count(1), "Attempts in a row before the server is given up; 5."),
+    field("baseMs", Kind::Millis, "The longest wait before the second attempt; it doubles with each. 500."),
+    field("maxMs", Kind::Millis, "The longest wait of all; 60000."),
+];
+
+/// How to log in at a server.
+pub const OAUTH: &[Field] = &[
+    field("authorization_url", Kind::Template, "Where people log in."),
+    field("token_url", Kind::Template, "Where tokens come from."),
+    field("registration_url", Kind::Template, "Where clients are registered."),
+    field("client_id", Kind::Template, "The client this is.").also(&["clientId"]),
+    field("client_secret", Kind::Template, "What proves it.").also(&["clientSecret"]),
+    field("scope", Kind::Template, "What is asked for, words separated by blanks."),
+];
+
+/// The keys of a server.
+pub const SERVER: &[Field] = &[
+    field(
+        "type",
+        Kind::Text,
+        "`stdio`, `http` or `sse`; inferred when absent: `command` means stdio, `url` whichever form of HTTP the server \
+         turns out to speak.",
+    )
+    .also(&["transport"]),
+    field("command", Kind::Template, "The program to start: a path, or a name looked up in `PATH`. Never a shell line."),
+    field("args", Kind::Templates, "Its arguments, each handed over as it is."),
+    field("cwd", Kind::Template, "Where it runs; the project's directory when absent."),
+    field("env", Kind::TemplateMap, "Variables it gets besides the short list every server gets."),
+    field("envVars", Kind::Texts, "Names of your own variables that are handed down.").also(&["env_vars"]),
+    field("envFile", Kind::Template, "A file of `NAME=value` lines with more variables; `env` goes before it."),
+    field("inheritEnv", Kind::Flag, "Hands the whole environment down instead of the short list."),
+    field("url", Kind::Template, "The address of a server that is dialled."),
+    field("httpUrl", Kind::Template, "The same, for Streamable HTTP only."),
+    field("headers", Kind::TemplateMap, "Headers sent with every request."),
+    field("enabled", Kind::Flag, "`false` switches it off; alone in an entry, it switches off the one of a lower layer."),
+    field("disabled", Kind::Flag, "The opposite of `enabled`, as other programs spell it."),
+    field("timeout", Kind::Millis, "How long a call may go without an answer or progress; 30000.")
+        .also(&["request_timeout_ms", "requestTimeoutMs"]),
+    field("startupTimeoutMs", Kind::Millis, "How long it may take to get ready; 60000."),
+    field("toolTimeouts", Kind::MillisMap, "The same as `timeout` for single tools, by name or glob."),
+    field("trust", Kind::Flag, "Allows its tools where no rule says otherwise."),
+    field("includeTools", Kind::Texts, "The tools that are used, by name or glob; all of them when absent."),
+    field("excludeTools", Kind::Texts, "Tools that are not used, by name or glob; stronger than `includeTools`."),
+    field("debug", Kind::Flag, "Shows its messages, as `--debug` does for all."),
+    field("lazy", Kind::Flag, "Starts it with its first use instead of at once."),
+    field("reconnect", Kind::OffOr(BACKOFF), "What happens when it is lost: `false` is nothing."),
+    field("maxConcurrent", Kind::Count(1), "Calls it is given at once; 1 makes them one after the other."),
+    field("healthCheckMs", Kind::Millis, "Asks it whether it is there, this long after it was last used."),
+    field("idleStopMs", Kind::Millis, "Stops a lazy server this long after it was last used; 600000."),
+    field("cacheTtlMs", Kind::Millis, "Keeps results of tools that say they only read, this long."),
+    field("oauth", Kind::Object(OAUTH), "How to log in, where it cannot be discovered."),
+    field("proxy", Kind::Template, "The proxy it is reached through; none is taken from the environment."),
+    field("ca", Kind::Templates, "Files of certificates trusted beside the system's own, in PEM."),
+    field("clientCert", Kind::Template, "A file with your own certificate and its key, in PEM."),
+    field(
+        "mirrorArguments",
+        Kind::Flag,
+        "Repeats arguments in headers where a tool's schema says so; `false` withholds such tools.",
+    ),
+    field("name", Kind::Text, "Its id, where servers stand in a list (`WHARF_MCP_SERVERS`)."),
+    field("description", Kind::Text, "For people; nothing reads it."),
+];
+
+const GLOBAL: &[Field] = &[
+    field("timeout", Kind::Millis, "The `timeout` of servers that have none of their own."),
+    field("debug", Kind::Flag, "The `debug` of all servers."),
+];
+
+/// The keys under `mcp`.
+pub const MCP: &[Field] = &[
+    field("enabled", Kind::Flag, "`false` turns the servers of this file off."),
+    field("servers", Kind::Servers, "The servers, by their ids: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`."),
+    field("globalSettings", Kind::Object(GLOBAL), "What holds for all of them."),
+];
+
+/// The keys of a rule.
+pub const RULE: &[Field] = &[
+    field("tool", Kind::Text, "Which tools: `mcp__<server>__<tool>`, a glob."),
+    field("pattern", Kind::Text, "Which arguments: `key=glob`, or a glob over every value."),
+    field("action", Kind::Choice(&["allow", "ask", "deny"]), "What is done about a call of them."),
+];
+
+/// The keys of a file that count wherever it lies.
+pub const FILE: &[Field] = &[
+    field("mcpServers", Kind::Servers, "The servers, by their ids: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`."),
+    field("mcp", Kind::Object(MCP), "The same in the other shape, with `version` 1."),
+    field("version", Kind::Count(1), "The version of the shape with `mcp`: 1."),
+    field("expandEnv", Kind::Flag, "`false` leaves `${VAR}` in this file as it stands."),
+    field(
+        "permissions",
+        Kind::Rules,
+        "Rules on calls of tools; of a project's file only those that deny or ask. See permissions.md.",
+    ),
+    field("$schema", Kind::Text, "Where editors find the schema of this file; nothing reads it."),
+    field("schema", Kind::Count(1), "The version of this kind of file: 1."),
+];
+
+/// The keys that count in the user's own files only.
+pub const USER: &[Field] = &[
+    field(
+        "toolNames",
+        Kind::Choice(&[
+            "mcp__<server>__<tool>",
+            "mcp_<server>_<slug>_<hash8>",
+            "<tool>@<server>",
+            "<server>::<tool>",
+            "mcp_<server>_<tool>",
+        ]),
+        "How tools are named for people; a model is given a form it can take.",
+    ),
+    field("healthCheckMs", Kind::Millis, "The `healthCheckMs` of servers that have none of their own."),
+    field("resultLimit", Kind::Count(256), "Bytes of a result that an agent is given; the rest goes to a file."),
+    field("cacheTtlMs", Kind::Millis, "The `cacheTtlMs` of servers that have none of their own."),
+    field("reconnect", Kind::Object(BACKOFF), "The `reconnect` of servers that have none of their own."),
+    field("tokenStore", Kind::Choice(&["auto", "file", "keyring"]), "Where tokens are kept."),
+    field(
+        "secretCommand",
+        Kind::Texts,
+        "The program that is asked for `${secret:NAME}`, with `{name}` in its arguments; its output is the secret.",
+    ),
+    field("model", Kind::Text, "The model of the agent."),
+    field("providers", Kind::Any, "How models are reached."),
+];

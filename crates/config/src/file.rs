@@ -1,0 +1,312 @@
+//! One file's worth of configuration: its servers, its rules, its settings, and what is wrong with it.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use wharf_spec::{BadServerName, ServerName, nearest};
+
+use crate::checked::{Checked, Fault, check, shown};
+use crate::entry::{self, Entry, Said, backoff};
+use crate::fields::{FILE, Field, Kind, MCP, RULE, USER};
+use crate::layer::Layer;
+use crate::place::Place;
+use crate::settings::{RuleText, Settings};
+use crate::tree::{Member, Node, Position, Value};
+use crate::{Problem, Severity};
+
+/// The newest version of a file that is understood.
+const VERSION: u64 = 1;
+
+/// What a file says.
+pub(crate) struct FileContent {
+    pub servers: Vec<FileServer>,
+    pub settings: Settings,
+    pub problems: Vec<Problem>,
+}
+
+/// A server of a file.
+pub(crate) struct FileServer {
+    pub name: ServerName,
+    pub place: Place,
+    pub enabled: bool,
+    /// The whole file is switched off.
+    pub file_is_off: bool,
+    pub written: serde_json::Map<String, serde_json::Value>,
+    pub said: Result<Said, Vec<Problem>>,
+}
+
+/// Reads what a layer's file says. `None` as a node is a variable's list of servers.
+pub(crate) fn interpret(node: &Node, file: &Arc<Path>, layer: Layer) -> FileContent {
+    let mut reading = FileReading {
+        file,
+        layer,
+        content: FileContent { servers: Vec::new(), settings: Settings::default(), problems: Vec::new() },
+        known: HashMap::new(),
+    };
+    reading.read(node);
+    reading.content
+}
+
+struct FileReading<'a> {
+    file: &'a Arc<Path>,
+    layer: Layer,
+    content: FileContent,
+    /// The first server of each name, in lower case, and those of the very name.
+    known: HashMap<String, Vec<usize>>,
+}
+
+impl FileReading<'_> {
+    fn read(&mut self, node: &Node) {
+        let is_bare =
+            self.layer == Layer::Variable && node.member("mcpServers").is_none() && node.member("mcp").is_none();
+        if is_bare {
+            return self.servers(node, Switches { expands: true, is_off: false, settings: &Settings::default() });
+        }
+        let Value::Map(members) = &node.value else {
+            let text = format!("the file is {}, not an object", node.value.kind());
+            return self.fault(&Fault::new("wrong_type", node.at, text), Severity::Error, None);
+        };
+        let fields = check(members, &[FILE, USER]);
+        self.complain(&fields);
+        if self.is_newer(&fields) {
+            return;
+        }
+        self.settings(&fields);
+        self.rules(fields.list("permissions"));
+        let expands = fields.flag("expandEnv").unwrap_or(true);
+        let mcp = check(fields.map("mcp"), &[MCP]);
+        self.complain(&mcp);
+        let own = self.global_settings(&mcp);
+        if let Some(member) = fields.member("mcpServers") {
+            self.servers(&member.node, Switches { expands, is_off: false, settings: &own });
+        }
+        if let Some(member) = mcp.member("servers") {
+            let is_off = !mcp.flag("enabled").unwrap_or(true);
+            self.servers(&member.node, Switches { expands, is_off, settings: &own });
+        }
+    }
+
+    fn is_newer(&mut self, fields: &Checked<'_>) -> bool {
+        let newer = ["version", "schema"].into_iter().find_map(|key| {
+            let member = fields.member(key)?;
+            fields.count(key).filter(|version| *version > VERSION).map(|version| (member, version))
+        });
+        let Some((member, version)) = newer else { return false };
+        let text = format!("`{}` is {version}, and this program knows {VERSION}", member.key);
+        let fault = Fault::new("newer_version", member.node.at, text).fix("use a newer wharf; the file is left alone");
+        self.fault(&fault, Severity::Error, None);
+        true
+    }
+
+    /// What is wrong with the keys of the file itself.
+    fn complain(&mut self, fields: &Checked<'_>) {
+        for fault in &fields.faults {
+            self.fault(fault, Severity::Error, None);
+        }
+        for member in fields.unknown.iter().filter(|member| !member.key.starts_with('_')) {
+            let names = [FILE, USER].into_iter().flatten().map(|field: &Field| field.name);
+            let fault = Fault::new("unknown_key", member.at, format!("`{}` means nothing here", shown(&member.key)));
+            let fix = match (member.key.as_str(), nearest(&member.key, names)) {
+                ("servers" | "context_servers" | "mcp_servers" | "extensions", _) => {
+                    Some("`wharf import` reads the files of other programs".to_owned())
+                }
+                (_, Some(meant)) => Some(format!("did you mean `{meant}`?")),
+                _ => None,
+            };
+            self.fault(&Fault { fix, ..fault }, Severity::Warning, None);
+        }
+    }
+
+    /// Settings are the user's to make: in a project's file they count for nothing.
+    fn settings(&mut self, fields: &Checked<'_>) {
+        if self.layer.needs_approval() {
+            for member in USER.iter().filter_map(|field| fields.member(field.name)) {
+                let text = format!("`{}` counts in your own configuration only", member.key);
+                self.fault(&Fault::new("not_a_projects", member.at, text), Severity::Warning, None);
+            }
+            return;
+        }
+        let settings = &mut self.content.settings;
+        let text = |name: &str| fields.text(name).map(|(text, _)| text.to_owned());
+        settings.tool_names = text("toolNames");
+        settings.token_store = text("tokenStore");
+        settings.model = text("model");
+        settings.health_check = fields.millis("healthCheckMs");
+        settings.keep_results = fields.millis("cacheTtlMs");
+        settings.result_limit = fields.count("resultLimit").and_then(|count| usize::try_from(count).ok());
+        settings.reconnect = fields.member("reconnect").map(|member| backoff(&member.node));
+        settings.secret_command = fields
+            .member("secretCommand")
+            .map(|_| fields.texts("secretCommand").into_iter().map(|(text, _)| text.to_owned()).collect());
+        settings.providers = fields.member("providers").map(|member| json(&member.node));
+    }
+
+    /// `globalSettings` hold for the servers of the file; the user's hold for all.
+    fn global_settings(&mut self, mcp: &Checked<'_>) -> Settings {
+        let Some(Field { kind: Kind::Object(known), .. }) = MCP.iter().find(|field| field.name == "globalSettings")
+        else {
+            return Settings::default();
+        };
+        let fields = check(mcp.map("globalSettings"), &[known]);
+        self.complain(&fields);
+        let own = Settings {
+            timeout: fields.millis("timeout"),
+            debug: fields.flag("debug").unwrap_or(false),
+            ..Settings::default()
+        };
+        if !self.layer.needs_approval() {
+            (self.content.settings.timeout, self.content.settings.debug) = (own.timeout, own.debug);
+        }
+        own
+    }
+
+    fn rules(&mut self, rules: &[Node]) {
+        for rule in rules {
+            let fields = check(rule.members(), &[RULE]);
+            let text = |name: &str| fields.text(name).map(|(text, _)| text.to_owned());
+            let (Some(tool), Some(action), true) =
+                (text("tool"), text("action"), fields.unknown.is_empty() && fields.faults.is_empty())
+            else {
+                let text = "a rule is an object of `tool`, `action` (allow, ask or deny) and perhaps `pattern`";
+                self.fault(&Fault::new("bad_rule", rule.at, text), Severity::Error, None);
+                continue;
+            };
+            let from_project = self.layer.needs_approval();
+            let place = self.place(rule.at);
+            self.content.settings.rules.push(RuleText { tool, pattern: text("pattern"), action, place, from_project });
+        }
+    }
+
+    fn servers(&mut self, node: &Node, switches: Switches<'_>) {
+        match &node.value {
+            Value::Map(members) => {
+                for member in members {
+                    self.server(&member.key, member.at, &member.node, switches);
+                }
+            }
+            Value::List(items) => {
+                for item in items {
+                    match item.member("name").and_then(|member| Some((member.node.text()?, member.node.at))) {
+                        Some((name, at)) => self.server(name, at, item, switches),
+                        None => {
+                            let fault = Fault::new("no_name", item.at, "a server in a list has no `name`");
+                            self.fault(&fault.fix("add `\"name\": \"…\"`"), Severity::Error, None);
+                        }
+                    }
+                }
+            }
+            other => {
+                let text = format!("servers are {}, not an object", other.kind());
+                self.fault(&Fault::new("wrong_type", node.at, text), Severity::Error, None);
+            }
+        }
+    }
+
+    fn server(&mut self, id: &str, at: Position, node: &Node, switches: Switches<'_>) {
+        let name = match ServerName::new(id) {
+            Ok(name) => name,
+            Err(error) => return self.bad_name(id, at, &error),
+        };
+        let Entry { mut said, enabled, warnings } = entry::read(id, node, self.file, switches.expands);
+        for warning in &warnings {
+            self.fault(warning, Severity::Warning, Some(id));
+        }
+        if let Said::Server(described) = &mut said {
+            described.timeout = described.timeout.or(switches.settings.timeout);
+        }
+        let place = self.place(at);
+        let said = match said {
+            Said::Bad(faults) => {
+                Err(faults.iter().map(|fault| self.problem(fault, Severity::Error, Some(id))).collect())
+            }
+            said => Ok(said),
+        };
+        let server = FileServer {
+            name,
+            place,
+            enabled: enabled && !switches.is_off,
+            file_is_off: switches.is_off,
+            written: object(node),
+            said,
+        };
+        self.add(server, at);
+    }
+
+    fn add(&mut self, server: FileServer, at: Position) {
+        let alike = self.known.entry(server.name.as_str().to_ascii_lowercase()).or_default();
+        let same = alike.iter().copied().find(|other| self.content.servers[*other].name == server.name);
+        if let Some(first) = same {
+            return self.twice(first, at);
+        }
+        let other = alike.first().map(|other| &self.content.servers[*other]);
+        let likeness = other.map(|FileServer { name, place, .. }| {
+            let text = format!("`{}` differs from `{name}` on line {} only by case", server.name, place.at.line);
+            Fault::new("alike", at, text)
+        });
+        alike.push(self.content.servers.len());
+        if let Some(fault) = likeness {
+            self.fault(&fault, Severity::Warning, Some(server.name.as_str()));
+        }
+        self.content.servers.push(server);
+    }
+
+    /// Neither of two can be meant more than the other.
+    fn twice(&mut self, first: usize, at: Position) {
+        let server = &self.content.servers[first];
+        let id = server.name.to_string();
+        let text = format!("`{id}` is there twice: on line {} and on line {}", server.place.at.line, at.line);
+        let fault = Fault::new("duplicate_id", at, text).fix("remove or rename one of them");
+        let problem = self.problem(&fault, Severity::Error, Some(&id));
+        self.content.servers[first].said = Err(vec![problem]);
+    }
+
+    fn bad_name(&mut self, id: &str, at: Position, error: &BadServerName) {
+        let fault = Fault::new("bad_id", at, error.to_string()).fix("rename it");
+        self.fault(&fault, Severity::Error, Some(&shown(id)));
+    }
+
+    fn place(&self, at: Position) -> Place {
+        Place { file: Arc::clone(self.file), at }
+    }
+
+    fn problem(&self, fault: &Fault, severity: Severity, server: Option<&str>) -> Problem {
+        Problem {
+            code: fault.code,
+            severity,
+            place: Some(self.place(fault.at)),
+            server: server.map(str::to_owned),
+            text: fault.text.clone(),
+            fix: fault.fix.clone(),
+        }
+    }
+
+    fn fault(&mut self, fault: &Fault, severity: Severity, server: Option<&str>) {
+        let problem = self.problem(fault, severity, server);
+        self.content.problems.push(problem);
+    }
+}
+
+/// What holds for the servers of a file.
+#[derive(Clone, Copy)]
+struct Switches<'a> {
+    expands: bool,
+    is_off: bool,
+    settings: &'a Settings,
+}
+
+/// A value as JSON, for whoever reads on.
+pub(crate) fn json(node: &Node) -> serde_json::Value {
+    match &node.value {
+        Value::Null => serde_json::Value::Null,
+        Value::Bool(flag) => (*flag).into(),
+        Value::Number(text) => serde_json::from_str(text).unwrap_or_else(|_| text.clone().into()),
+        Value::Text(text) => text.clone().into(),
+        Value::List(items) => items.iter().map(json).collect(),
+        Value::Map(_) => object(node).into(),
+    }
+}
+
+fn object(node: &Node) -> serde_json::Map<String, serde_json::Value> {
+    node.members().iter().map(|Member { key, node, .. }| (key.clone(), json(node))).collect()
+}

@@ -1,0 +1,190 @@
+//! The formats a configuration may be written in, and what they have in common: bounds, and positions in a text.
+
+use std::path::Path;
+
+use wharf_spec::Untrusted;
+
+use crate::tree::{Node, Position, Unreadable};
+use crate::{json, toml, yaml};
+
+/// How deep lists and maps may be nested.
+pub(crate) const DEPTH: usize = 64;
+
+/// How many values a file may hold.
+pub(crate) const NODES: usize = 200_000;
+
+/// What a configuration is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// JSON, in which comments and trailing commas are welcome.
+    Json,
+    /// YAML 1.2.
+    Yaml,
+    /// TOML.
+    Toml,
+}
+
+impl Format {
+    /// The format a file's extension promises. Whatever is not known is JSON.
+    pub fn of(path: &Path) -> Self {
+        Self::promised(path).unwrap_or(Self::Json)
+    }
+
+    /// The format a file's extension promises, if it promises any.
+    pub(crate) fn promised(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "json" | "jsonc" => Some(Self::Json),
+            "yaml" | "yml" => Some(Self::Yaml),
+            "toml" => Some(Self::Toml),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a text of this format. A byte order mark before it is no part of it.
+pub fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let source = Source::new(text);
+    if let Some(offset) = text.find('\0') {
+        return Err(source.unreadable(offset, "contains a NUL character; is it a text file?"));
+    }
+    match format {
+        Format::Json => json::read(&source),
+        Format::Yaml => yaml::read(&source),
+        Format::Toml => toml::read(&source),
+    }
+}
+
+/// The text these bytes are, if they are UTF-8.
+pub fn decode(bytes: &[u8]) -> Result<&str, Unreadable> {
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err(Unreadable { at: Position::START, text: "is UTF-16; save it as UTF-8".to_owned() });
+    }
+    std::str::from_utf8(bytes).map_err(|error| {
+        let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+        Source::new(valid).unreadable(valid.len(), "is not UTF-8 from here on; save it as UTF-8")
+    })
+}
+
+/// A text in which a byte's line and column are found without reading it from the beginning.
+pub(crate) struct Source<'a> {
+    pub(crate) text: &'a str,
+    /// Every so often, an offset and its position; the first is the beginning.
+    marks: Vec<(usize, Position)>,
+}
+
+impl<'a> Source<'a> {
+    /// Bytes between two marks, about.
+    const STRIDE: usize = 128;
+
+    pub(crate) fn new(text: &'a str) -> Self {
+        let mut marks = vec![(0, Position::START)];
+        let (mut at, mut next) = (Position::START, Self::STRIDE);
+        for (offset, character) in text.char_indices() {
+            if offset >= next {
+                marks.push((offset, at));
+                next = offset + Self::STRIDE;
+            }
+            at = after(at, character);
+        }
+        Self { text, marks }
+    }
+
+    /// Where the character stands that begins at this offset; the end of the text for whatever lies beyond it.
+    pub(crate) fn at(&self, offset: usize) -> Position {
+        let mark = self.marks.partition_point(|(start, _)| *start <= offset) - 1;
+        let (start, at) = self.marks[mark];
+        let between = self.text[start..].char_indices().take_while(|(n, _)| start + n < offset);
+        between.fold(at, |at, (_, character)| after(at, character))
+    }
+
+    /// Says what is wrong at this offset. The text is escaped and bounded.
+    pub(crate) fn unreadable(&self, offset: usize, text: impl AsRef<str>) -> Unreadable {
+        Unreadable { at: self.at(offset), text: Untrusted::new(text.as_ref()).shortened(300).to_string() }
+    }
+}
+
+/// Where the next character stands.
+fn after(at: Position, character: char) -> Position {
+    match character {
+        '\n' => Position { line: at.line.saturating_add(1), column: 1 },
+        _ => Position { column: at.column.saturating_add(1), ..at },
+    }
+}
+
+/// Counts values and levels, so that no file is larger in memory than the bounds allow.
+#[derive(Debug, Default)]
+pub(crate) struct Budget {
+    nodes: usize,
+}
+
+impl Budget {
+    /// Takes a value that stands this many lists and maps deep, or says what is too much.
+    pub(crate) fn take(&mut self, depth: usize) -> Result<(), String> {
+        self.nodes += 1;
+        if depth > DEPTH {
+            return Err(format!("is nested more than {DEPTH} levels deep"));
+        }
+        if self.nodes > NODES {
+            return Err(format!("holds more than {NODES} values"));
+        }
+        Ok(())
+    }
+}
+
+/// The text of a library's error as one of ours: a lower-case fragment.
+pub(crate) fn fragment(text: &str) -> String {
+    let mut characters = text.trim_end_matches('.').chars();
+    let first = characters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(characters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_a_format_by_extension() {
+        for (path, format) in [
+            ("a/b.json", Format::Json),
+            ("b.jsonc", Format::Json),
+            (".mcp", Format::Json),
+            ("b.YAML", Format::Yaml),
+            ("b.yml", Format::Yaml),
+            ("b.toml", Format::Toml),
+            ("toml", Format::Json),
+        ] {
+            assert_eq!(Format::of(Path::new(path)), format, "{path}");
+        }
+    }
+
+    #[test]
+    fn finds_positions_anywhere() {
+        let text = "ä\n".repeat(600) + &"ü".repeat(2000);
+        let source = Source::new(&text);
+        let mut expected = Position::START;
+        for (offset, character) in text.char_indices() {
+            assert_eq!(source.at(offset), expected, "{offset}");
+            expected = after(expected, character);
+        }
+        assert_eq!(source.at(text.len()), expected);
+        assert_eq!(source.at(usize::MAX), expected);
+    }
+
+    #[test]
+    fn refuses_what_is_no_text() {
+        check_bytes(b"\xff\xfe{\0}\0", "1:1: is UTF-16; save it as UTF-8");
+        check_bytes(b"\xfe\xff\0{\0}", "1:1: is UTF-16; save it as UTF-8");
+        check_bytes(b"{\n \xc3\x28", "2:2: is not UTF-8 from here on; save it as UTF-8");
+        for format in [Format::Json, Format::Yaml, Format::Toml] {
+            let error = read("\u{feff}\n\0", format).unwrap_err();
+            assert_eq!(format!("{}: {error}", error.at), "2:1: contains a NUL character; is it a text file?");
+        }
+    }
+
+    fn check_bytes(bytes: &[u8], expected: &str) {
+        let error = decode(bytes).unwrap_err();
+        assert_eq!(format!("{}: {error}", error.at), expected);
+    }
+}

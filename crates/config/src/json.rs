@@ -1,0 +1,146 @@
+//! JSON as people write it: with comments and trailing commas, and nothing else that JSON does not have.
+
+use jsonc_parser::ast::{Object, ObjectProp, Value as Parsed};
+use jsonc_parser::common::Ranged as _;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+
+use crate::format::{Budget, Source, fragment};
+use crate::tree::{Member, Node, Unreadable, Value};
+
+/// Reads a text without a byte order mark.
+pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
+    let parsed = parse_to_ast(source.text, &CollectOptions::default(), &strict_but_for_comments())
+        .map_err(|error| source.unreadable(error.range().start, fragment(&error.kind().to_string())))?;
+    let Some(value) = parsed.value else {
+        return Err(source.unreadable(0, "is empty; write at least `{}`"));
+    };
+    Reading { source, budget: Budget::default() }.node(value, 1)
+}
+
+fn strict_but_for_comments() -> ParseOptions {
+    ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    }
+}
+
+struct Reading<'a> {
+    source: &'a Source<'a>,
+    budget: Budget,
+}
+
+impl Reading<'_> {
+    fn node(&mut self, parsed: Parsed<'_>, depth: usize) -> Result<Node, Unreadable> {
+        let offset = parsed.start();
+        self.budget.take(depth).map_err(|text| self.source.unreadable(offset, text))?;
+        let value = match parsed {
+            Parsed::NullKeyword(_) => Value::Null,
+            Parsed::BooleanLit(literal) => Value::Bool(literal.value),
+            Parsed::NumberLit(literal) => Value::Number(literal.value.to_owned()),
+            Parsed::StringLit(literal) => {
+                self.check_closed(literal.range.start, literal.range.end)?;
+                Value::Text(literal.value.into_owned())
+            }
+            Parsed::Array(array) => {
+                let nodes = array.elements.into_iter().map(|element| self.node(element, depth + 1));
+                Value::List(nodes.collect::<Result<_, _>>()?)
+            }
+            Parsed::Object(object) => Value::Map(self.members(object, depth)?),
+        };
+        Ok(Node { at: self.source.at(offset), value })
+    }
+
+    fn members(&mut self, object: Object<'_>, depth: usize) -> Result<Vec<Member>, Unreadable> {
+        object.properties.into_iter().map(|property| self.member(property, depth)).collect()
+    }
+
+    fn member(&mut self, property: ObjectProp<'_>, depth: usize) -> Result<Member, Unreadable> {
+        let (start, end) = (property.name.start(), property.name.end());
+        self.check_closed(start, end)?;
+        let node = self.node(property.value, depth + 1)?;
+        Ok(Member { key: property.name.into_string(), at: self.source.at(start), node })
+    }
+
+    /// Refuses a string that goes on over a line break: what is missing is its quotation mark.
+    fn check_closed(&self, start: usize, end: usize) -> Result<(), Unreadable> {
+        if self.source.text[start..end].contains('\n') {
+            return Err(self.source.unreadable(start, "unterminated string literal"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::format::{Format, read};
+    use crate::tree::{Position, Value};
+
+    #[test]
+    fn refuses_what_json_does_not_have() {
+        for (text, expected) in [
+            ("", "1:1: is empty; write at least `{}`"),
+            (" // nothing\n", "1:1: is empty; write at least `{}`"),
+            ("{a: 1}", "1:2: expected string for object property"),
+            ("{'a': 1}", "1:2: single-quoted strings are not allowed"),
+            ("{\"a\": 0x1f}", "1:7: hexadecimal numbers are not allowed"),
+            ("[+1]", "1:2: unary plus on numbers is not allowed"),
+            ("[.5]", "1:2: leading or trailing decimal points on numbers are not allowed"),
+            ("[NaN]", "1:2: unexpected token"),
+            ("[01]", "1:3: expected comma"),
+            ("[1 2]", "1:3: expected comma"),
+            ("[1,,2]", "1:4: unexpected comma"),
+            ("{\"ä\":\n \"b", "2:2: unterminated string literal"),
+            ("{\"ä\":\n \"b\nc\"}", "2:2: unterminated string literal"),
+            ("[\"\\x41\"]", "1:3: invalid escape"),
+            ("{} {}", "1:4: text cannot contain more than one JSON value"),
+            ("{\"a\":", "1:6: expected value after colon in object property"),
+            ("/* ", "1:1: unterminated comment block"),
+        ] {
+            let error = read(text, Format::Json).unwrap_err();
+            assert_eq!(format!("{}: {error}", error.at), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn knows_where_things_stand_and_keeps_what_stands_twice() {
+        let text =
+            "\u{feff}{ // first\n\t\"ä\": [1.50, -2e3,], /* and */ \"b\": null,\n\"ä\": {\"ü\": \"\\u00fc\\n\"},}";
+        let tree = read(text, Format::Json).unwrap();
+        let mut places = Vec::new();
+        for member in tree.members() {
+            places.push((member.key.as_str(), member.at.to_string(), member.node.at.to_string()));
+        }
+        assert_eq!(
+            places,
+            [
+                ("ä", "2:2".to_owned(), "2:7".to_owned()),
+                ("b", "2:32".to_owned(), "2:37".to_owned()),
+                ("ä", "3:1".to_owned(), "3:6".to_owned()),
+            ]
+        );
+        assert_eq!(tree.at, Position::START);
+        let Value::List(numbers) = &tree.members()[0].node.value else { panic!("no list") };
+        assert_eq!(numbers[0].value, Value::Number("1.50".to_owned()));
+        assert_eq!(numbers[1].value, Value::Number("-2e3".to_owned()));
+        assert_eq!(tree.members()[2].node.member("ü").unwrap().node.text(), Some("ü\n"));
+    }
+
+    #[test]
+    fn is_bounded() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(read(&nested(64), Format::Json).is_ok());
+        assert_eq!(read(&nested(65), Format::Json).unwrap_err().text, "is nested more than 64 levels deep");
+        assert!(read(&nested(100_000), Format::Json).is_err());
+        let wide = |values: usize| format!("[{}]", "0,".repeat(values));
+        assert!(read(&wide(199_999), Format::Json).is_ok());
+        assert_eq!(read(&wide(200_000), Format::Json).unwrap_err().text, "holds more than 200000 values");
+    }
+}

@@ -1,0 +1,51 @@
+//! Files and flags in; servers out, each value knowing where it came from.
+//!
+//! [`load`] reads every layer and never fails as a whole: what is wrong is a [`Problem`] of the file or the server it
+//! concerns, and everything else still counts. A [`Configured`] server is described as it was written;
+//! [`Described::resolve`] expands it into what a host can keep.
+
+#![warn(missing_docs)]
+
+pub mod tree;
+
+mod format;
+mod json;
+mod toml;
+mod yaml;
+
+pub mod clients;
+pub mod edit;
+
+mod place;
+mod problem;
+
+mod configured;
+mod layer;
+mod load;
+mod resolve;
+mod settings;
+
+mod approvals;
+mod secrets;
+mod standing;
+
+mod checked;
+mod describe;
+mod entry;
+mod env_file;
+mod expand;
+pub mod fields;
+mod file;
+
+pub use approvals::{Approvable, ApprovalDigest, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Approved};
+pub use configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
+pub use describe::{Draft, describe};
+pub use expand::{ExpandError, SecretSource};
+pub use format::{Format, decode, read};
+pub use layer::{Layer, Places};
+pub use load::{Config, Layered, load, read_file};
+pub use place::Place;
+pub use problem::{Problem, Severity};
+pub use resolve::Resolving;
+pub use secrets::{FoundSecret, SecretError, SecretPlace, SecretStore, is_secret_name};
+pub use settings::{RuleText, Settings};

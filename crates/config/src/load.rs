@@ -1,0 +1,313 @@
+//! Every layer read and laid over the others.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wharf_spec::{ServerName, Surroundings};
+use wharf_store::{Document, Privacy};
+
+use crate::entry::Said;
+use crate::file::{FileContent, FileServer, interpret};
+use crate::format::{Format, decode, read};
+use crate::place::Place;
+use crate::standing::Standings;
+use crate::tree::Position;
+use crate::{Approval, Configured, Layer, Places, Problem, Settings, Severity};
+
+/// The name of the variable that is a layer.
+const VARIABLE: &str = "WHARF_MCP_SERVERS";
+/// The most a file may weigh.
+const LIMIT: u64 = 16 << 20;
+
+/// Everything that is configured.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Config {
+    /// The servers that count, one of each name, by name.
+    pub servers: Vec<Configured>,
+    /// Servers that stand in a file and do not count: replaced by a higher layer, or not approved while a lower layer
+    /// has one of the name.
+    pub beside: Vec<Configured>,
+    /// What holds for all of them.
+    pub settings: Settings,
+    /// The files that were looked for, low to high.
+    pub layers: Vec<Layered>,
+    /// Everything that is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// A layer that was looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layered {
+    /// Which.
+    pub layer: Layer,
+    /// Its file, or the name of its variable.
+    pub file: PathBuf,
+    /// Whether it was there.
+    pub found: bool,
+}
+
+/// Reads everything. Blocks.
+pub fn load(places: &Places, around: &Surroundings) -> Config {
+    let mut loading = Loading {
+        standings: Standings::new(places, around),
+        config: Config::default(),
+        by_name: BTreeMap::new(),
+        spelt: HashMap::new(),
+    };
+    loading.config.settings.rule_file.clone_from(&places.user);
+    for source in sources(places) {
+        loading.layer(source, places);
+    }
+    loading.finish()
+}
+
+impl Config {
+    /// The server of this name that counts.
+    pub fn server(&self, name: &str) -> Option<&Configured> {
+        let found = self.servers.binary_search_by(|server| server.name.as_str().cmp(name));
+        found.ok().map(|position| &self.servers[position])
+    }
+}
+
+/// One thing to read.
+struct Source {
+    layer: Layer,
+    file: PathBuf,
+    /// It was named, so it has to be there.
+    named: bool,
+    /// The text itself, where it is no file.
+    text: Option<String>,
+    /// Counts for settings and rules only.
+    no_servers: bool,
+}
+
+fn sources(places: &Places) -> Vec<Source> {
+    let file = |layer, file: PathBuf, named| Source { layer, file, named, text: None, no_servers: false };
+    let mut all = Vec::new();
+    // In the home directory the project's shared file is the user's own.
+    let home_is_project = places.home.as_deref().is_some_and(|home| is_same(home, &places.shared_file()));
+    let user_is_project = is_same(&places.user, &places.project_file());
+    if !places.only_flags {
+        all.extend(places.home.clone().map(|home| file(Layer::Home, home, false)));
+    }
+    if !places.user.as_os_str().is_empty() {
+        all.push(Source {
+            no_servers: places.only_flags,
+            ..file(Layer::User, places.user.clone(), places.user_was_named)
+        });
+    }
+    if !places.only_flags {
+        all.extend((!home_is_project).then(|| file(Layer::ProjectShared, places.shared_file(), false)));
+        all.extend((!user_is_project).then(|| file(Layer::Project, places.project_file(), false)));
+    }
+    all.extend(places.flags.iter().map(|flag| file(Layer::Flag, flag.clone(), true)));
+    if let Some(text) = &places.variable {
+        all.push(Source { text: Some(text.clone()), ..file(Layer::Variable, VARIABLE.into(), false) });
+    }
+    all
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+struct Loading<'a> {
+    standings: Standings<'a>,
+    config: Config,
+    by_name: BTreeMap<ServerName, Configured>,
+    /// The first name of each spelling, in lower case.
+    spelt: HashMap<String, ServerName>,
+}
+
+impl Loading<'_> {
+    fn layer(&mut self, source: Source, places: &Places) {
+        let content = content(&source, places);
+        let found = !matches!(content, Ok(None));
+        self.config.layers.push(Layered { layer: source.layer, file: source.file.clone(), found });
+        match content {
+            Ok(None) => {}
+            Ok(Some(content)) => self.lay(content, &source),
+            Err(problem) => self.config.problems.push(problem),
+        }
+    }
+
+    fn lay(&mut self, content: FileContent, source: &Source) {
+        self.config.problems.extend(content.problems);
+        overlay(&mut self.config.settings, content.settings);
+        if !source.no_servers {
+            for server in content.servers {
+                self.server(server, source);
+            }
+        }
+    }
+
+    fn server(&mut self, server: FileServer, source: &Source) {
+        let described = match server.said {
+            Ok(Said::Off) => return self.switch_off(&server.name, &server.place),
+            Ok(Said::Server(described)) => Ok(*described),
+            Ok(Said::Bad(_)) => Err(Vec::new()),
+            Err(problems) => Err(problems),
+        };
+        let approval = match &described {
+            _ if !source.layer.needs_approval() => Approval::NotNeeded,
+            Ok(described) => self.standings.of(&source.file, &server.name, described),
+            Err(_) => Approval::Needed,
+        };
+        let configured = Configured {
+            name: server.name.clone(),
+            layer: source.layer,
+            place: server.place,
+            enabled: server.enabled,
+            approval,
+            written: server.written,
+            described,
+        };
+        self.warn_of_likeness(&configured);
+        self.config.problems.extend(configured.described.as_ref().err().into_iter().flatten().cloned());
+        let counts = matches!(approval, Approval::NotNeeded | Approval::Approved) && !server.file_is_off;
+        match self.by_name.get_mut(&server.name) {
+            Some(lower) if counts => {
+                let lower = std::mem::replace(lower, configured);
+                self.config.beside.push(lower);
+            }
+            Some(_) => self.config.beside.push(configured),
+            None => {
+                self.by_name.insert(server.name, configured);
+            }
+        }
+    }
+
+    fn switch_off(&mut self, name: &ServerName, place: &Place) {
+        if let Some(lower) = self.by_name.get_mut(name) {
+            lower.enabled = false;
+            return;
+        }
+        self.config.problems.push(Problem {
+            code: "nothing_to_switch_off",
+            severity: Severity::Warning,
+            place: Some(place.clone()),
+            server: Some(name.to_string()),
+            text: format!("`{name}` is switched off here, but no lower layer has it"),
+            fix: None,
+        });
+    }
+
+    /// A name that differs from another layer's only by case is easily taken for it.
+    fn warn_of_likeness(&mut self, server: &Configured) {
+        let spelt = self.spelt.entry(server.name.as_str().to_ascii_lowercase());
+        let other = &*spelt.or_insert_with(|| server.name.clone());
+        let Some(configured) = self.by_name.get(other).filter(|configured| configured.place.file != server.place.file)
+        else {
+            return;
+        };
+        if *other == server.name {
+            return;
+        }
+        self.config.problems.push(Problem {
+            code: "alike",
+            severity: Severity::Warning,
+            place: Some(server.place.clone()),
+            server: Some(server.name.to_string()),
+            text: format!("`{}` differs from `{other}` ({}) only by case", server.name, configured.place),
+            fix: None,
+        });
+    }
+
+    fn finish(mut self) -> Config {
+        self.config.problems.extend(self.standings.problem());
+        self.config.servers = self.by_name.into_values().collect();
+        self.config
+    }
+}
+
+/// What a source says; nothing where it is not there and need not be.
+fn content(source: &Source, places: &Places) -> Result<Option<FileContent>, Problem> {
+    let file: Arc<Path> = Arc::from(source.file.as_path());
+    let bytes = match &source.text {
+        Some(text) => text.clone().into_bytes(),
+        None => match bytes(source, places)? {
+            Some(bytes) => bytes,
+            None => return Ok(None),
+        },
+    };
+    let format = if source.layer == Layer::Flag { Format::of(&source.file) } else { Format::Json };
+    let node = decode(&bytes).and_then(|text| read(text, format)).map_err(|error| Problem {
+        code: "unreadable",
+        severity: Severity::Error,
+        place: Some(Place { file: Arc::clone(&file), at: error.at }),
+        server: None,
+        text: error.text,
+        fix: None,
+    })?;
+    Ok(Some(interpret(&node, &file, source.layer)))
+}
+
+fn bytes(source: &Source, places: &Places) -> Result<Option<Vec<u8>>, Problem> {
+    let file = source.file.as_path();
+    if source.layer.needs_approval() && leads_out(file, &places.project) {
+        let text = "it is a link that leads out of the project, so it is not read";
+        return Err(unread(file, "leads_out", text).with_fix("put a file in its place"));
+    }
+    match bytes_of(file)? {
+        None if source.named => {
+            Err(unread(file, "missing_file", "there is no such file").with_fix("check the spelling"))
+        }
+        found => Ok(found),
+    }
+}
+
+/// The text of a file, bounded, or nothing where there is none. Blocks, but not on what is no regular file.
+pub fn read_file(file: &Path) -> Result<Option<String>, Problem> {
+    let Some(bytes) = bytes_of(file)? else { return Ok(None) };
+    decode(&bytes).map(|text| Some(text.to_owned())).map_err(|error| unread(file, "unreadable", &error.text))
+}
+
+fn bytes_of(file: &Path) -> Result<Option<Vec<u8>>, Problem> {
+    let loaded = Document::at(file, Privacy::Shared).with_limit(LIMIT).load();
+    loaded.map(|loaded| loaded.map(|loaded| loaded.bytes)).map_err(|error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        unread(file, "unreadable_file", &format!("{error}{cause}"))
+    })
+}
+
+fn unread(file: &Path, code: &'static str, text: &str) -> Problem {
+    Problem {
+        code,
+        severity: Severity::Error,
+        place: Some(Place { file: Arc::from(file), at: Position::START }),
+        server: None,
+        text: text.to_owned(),
+        fix: None,
+    }
+}
+
+/// Whether a project's file is somewhere else in truth.
+fn leads_out(file: &Path, project: &Path) -> bool {
+    match (file.canonicalize(), project.canonicalize()) {
+        (Ok(file), Ok(project)) => !file.starts_with(project),
+        _ => false,
+    }
+}
+
+/// Lays the settings of a higher layer over those of the lower ones. Rules add up.
+fn overlay(lower: &mut Settings, higher: Settings) {
+    fn put<T>(lower: &mut Option<T>, higher: Option<T>) {
+        if higher.is_some() {
+            *lower = higher;
+        }
+    }
+    lower.debug |= higher.debug;
+    lower.rules.extend(higher.rules);
+    put(&mut lower.timeout, higher.timeout);
+    put(&mut lower.tool_names, higher.tool_names);
+    put(&mut lower.health_check, higher.health_check);
+    put(&mut lower.result_limit, higher.result_limit);
+    put(&mut lower.keep_results, higher.keep_results);
+    put(&mut lower.reconnect, higher.reconnect);
+    put(&mut lower.token_store, higher.token_store);
+    put(&mut lower.secret_command, higher.secret_command);
+    put(&mut lower.model, higher.model);
+    put(&mut lower.providers, higher.providers);
+}

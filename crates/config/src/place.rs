@@ -1,0 +1,23 @@
+//! Where something stands.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::tree::Position;
+
+/// A place in a file, or in the variable that stands for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file; the name of the variable where it is none.
+    pub file: Arc<Path>,
+    /// Where in it.
+    pub at: Position,
+}
+
+/// Shown as `file:line:column`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.at)
+    }
+}

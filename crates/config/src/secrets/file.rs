@@ -1,0 +1,112 @@
+//! The private file of secrets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use wharf_spec::Secret;
+use wharf_store::{Document, Privacy, UpdateError};
+
+use super::SecretError;
+
+/// The number of the file's form.
+const SCHEMA: u64 = 1;
+
+/// A file of secrets that nobody else can read. It also knows the names of those that are in the keyring, which cannot
+/// be asked for them without telling the secrets, too.
+#[derive(Debug, Clone)]
+pub(super) struct SecretFile {
+    document: Document,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Form {
+    schema: u64,
+    #[serde(default)]
+    secrets: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    in_keyring: BTreeSet<String>,
+}
+
+impl SecretFile {
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self { document: Document::at(path, Privacy::Private) }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.document.path()
+    }
+
+    pub(super) fn lookup(&self, name: &str) -> Result<Option<Secret>, SecretError> {
+        Ok(self.load()?.secrets.remove(name).map(Secret::new))
+    }
+
+    pub(super) fn names(&self) -> Result<Vec<String>, SecretError> {
+        let form = self.load()?;
+        let names: BTreeSet<String> = form.secrets.into_keys().chain(form.in_keyring).collect();
+        Ok(names.into_iter().collect())
+    }
+
+    pub(super) fn set(&self, name: &str, value: &Secret) -> Result<(), SecretError> {
+        self.update(|form| {
+            form.in_keyring.remove(name);
+            form.secrets.insert(name.to_owned(), value.reveal().to_owned());
+        })
+    }
+
+    /// Notes that a secret is in the keyring, and keeps no other copy.
+    pub(super) fn note(&self, name: &str) -> Result<(), SecretError> {
+        self.update(|form| {
+            form.secrets.remove(name);
+            form.in_keyring.insert(name.to_owned());
+        })
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<bool, SecretError> {
+        let mut was_there = false;
+        self.update(|form| was_there = form.secrets.remove(name).is_some() | form.in_keyring.remove(name))?;
+        Ok(was_there)
+    }
+
+    fn load(&self) -> Result<Form, SecretError> {
+        let loaded = self.document.load()?;
+        self.read(loaded.as_ref().map(|loaded| loaded.bytes.as_slice()))
+    }
+
+    fn update(&self, mut change: impl FnMut(&mut Form)) -> Result<(), SecretError> {
+        let updated = self.document.update(|old| {
+            let mut form = self.read(old)?;
+            change(&mut form);
+            if old.is_none() && form.secrets.is_empty() && form.in_keyring.is_empty() {
+                return Ok(None);
+            }
+            let mut bytes = serde_json::to_vec_pretty(&form).map_err(|_| self.damaged())?;
+            bytes.push(b'\n');
+            Ok(Some(bytes))
+        });
+        match updated {
+            Ok(_) => Ok(()),
+            Err(UpdateError::Edit(error)) => Err(error),
+            Err(UpdateError::Save(error)) => Err(SecretError::Save(error)),
+        }
+    }
+
+    /// What a parser says of a file may quote it, so it is not repeated.
+    fn read(&self, bytes: Option<&[u8]>) -> Result<Form, SecretError> {
+        /// What every form has.
+        #[derive(Deserialize)]
+        struct Numbered {
+            schema: u64,
+        }
+        let Some(bytes) = bytes else { return Ok(Form { schema: SCHEMA, ..Form::default() }) };
+        let Numbered { schema: found } = serde_json::from_slice(bytes).map_err(|_| self.damaged())?;
+        if found != SCHEMA {
+            return Err(SecretError::Newer { path: self.path().to_owned(), found });
+        }
+        serde_json::from_slice(bytes).map_err(|_| self.damaged())
+    }
+
+    fn damaged(&self) -> SecretError {
+        SecretError::Damaged { path: self.path().to_owned() }
+    }
+}

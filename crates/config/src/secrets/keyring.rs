@@ -1,0 +1,85 @@
+//! The system's keyring, through the program that comes with it.
+
+use std::path::PathBuf;
+
+use wharf_spec::{Secret, Surroundings};
+
+use super::SecretError;
+use super::program::Program;
+
+/// What our secrets are filed under.
+const SERVICE: &str = "wharf";
+
+/// The program of a keyring.
+#[derive(Debug, Clone)]
+pub(super) struct Keyring {
+    kind: Kind,
+    program: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `secret-tool` of libsecret.
+    SecretTool,
+    /// `security` of macOS.
+    Security,
+}
+
+impl Keyring {
+    /// The keyring of this system, if its program is on the path.
+    pub(super) fn find(around: &Surroundings) -> Option<Self> {
+        let kind = if cfg!(target_os = "macos") { Kind::Security } else { Kind::SecretTool };
+        Self::find_kind(kind, around)
+    }
+
+    pub(super) fn find_kind(kind: Kind, around: &Surroundings) -> Option<Self> {
+        let name = match kind {
+            Kind::SecretTool => "secret-tool",
+            Kind::Security => "security",
+        };
+        // Entries that depend on where we are would let a project bring its own.
+        let folders = std::env::split_paths(around.var("PATH")?).filter(|folder| folder.is_absolute());
+        let program = folders.map(|folder| folder.join(name)).find(|file| file.is_file())?;
+        Some(Self { kind, program })
+    }
+
+    pub(super) fn lookup(&self, name: &str, around: &Surroundings) -> Result<Secret, SecretError> {
+        match self.kind {
+            Kind::SecretTool => self.program(&["lookup", "service", SERVICE, "name", name]),
+            Kind::Security => self.program(&["find-generic-password", "-s", SERVICE, "-a", name, "-w"]),
+        }
+        .run(around)
+    }
+
+    pub(super) fn set(&self, name: &str, value: &Secret, around: &Surroundings) -> Result<(), SecretError> {
+        match self.kind {
+            Kind::SecretTool => {
+                let label = format!("Wharf: {name}");
+                let program = self.program(&["store", "--label", &label, "service", SERVICE, "name", name]);
+                program.with_input(value.reveal().to_owned()).run_silently(around)
+            }
+            // Read from its input, since everybody sees arguments; -X takes digits, which need no quotes.
+            Kind::Security => {
+                let digits: String = value.reveal().bytes().map(|byte| format!("{byte:02x}")).collect();
+                let line = format!("add-generic-password -U -s {SERVICE} -a {name} -X {digits}\n");
+                self.program(&["-i"]).with_input(line).run_silently(around)?;
+                // It ends well even where the line did not.
+                self.lookup(name, around).map(drop)
+            }
+        }
+    }
+
+    pub(super) fn remove(&self, name: &str, around: &Surroundings) -> bool {
+        // `secret-tool clear` does not say whether there was anything.
+        let was_there = self.lookup(name, around).is_ok();
+        let program = match self.kind {
+            Kind::SecretTool => self.program(&["clear", "service", SERVICE, "name", name]),
+            Kind::Security => self.program(&["delete-generic-password", "-s", SERVICE, "-a", name]),
+        };
+        was_there && program.run_silently(around).is_ok()
+    }
+
+    fn program(&self, arguments: &[&str]) -> Program {
+        Program::new(self.program.clone(), arguments.iter().map(|argument| (*argument).to_owned()).collect())
+    }
+}

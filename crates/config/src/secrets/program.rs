@@ -1,0 +1,158 @@
+//! A program that answers with a secret.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use wharf_spec::{Secret, Surroundings, Untrusted};
+
+use super::SecretError;
+
+/// How long a program may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How much it may answer.
+const ANSWER: u64 = 64 << 10;
+/// How much of its complaints is kept.
+const COMPLAINT: u64 = 4 << 10;
+/// How often a program that has answered is looked at until it has ended.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A program, its arguments and what it is told.
+pub(super) struct Program {
+    file: OsString,
+    arguments: Vec<String>,
+    input: Option<String>,
+    limit: Duration,
+}
+
+impl Program {
+    pub(super) fn new(file: PathBuf, arguments: Vec<String>) -> Self {
+        Self { file: file.into(), arguments, input: None, limit: LIMIT }
+    }
+
+    /// The user's command, with the secret's name in place of `{name}`.
+    pub(super) fn of_command(command: &[String], name: &str) -> Self {
+        let (file, arguments) =
+            command.split_first().map_or((OsStr::new(""), command), |(file, rest)| (file.as_ref(), rest));
+        let arguments = arguments.iter().map(|argument| argument.replace("{name}", name)).collect();
+        Self { file: file.to_owned(), arguments, input: None, limit: LIMIT }
+    }
+
+    pub(super) fn with_input(self, input: String) -> Self {
+        Self { input: Some(input), ..self }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_limit(self, limit: Duration) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Runs it and takes what it prints for the secret, but for one line end.
+    pub(super) fn run(self, around: &Surroundings) -> Result<Secret, SecretError> {
+        let program = self.name();
+        let bad = |what| SecretError::BadAnswer { program: program.clone(), what };
+        let answer = self.answer(around)?;
+        if answer.len() as u64 > ANSWER {
+            return Err(bad("longer than 64 KiB"));
+        }
+        let text = String::from_utf8(answer).map_err(|_| bad("no text"))?;
+        let text = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
+        if text.is_empty() { Err(bad("empty")) } else { Ok(Secret::new(text.to_owned())) }
+    }
+
+    /// Runs it and does not care what it prints.
+    pub(super) fn run_silently(self, around: &Surroundings) -> Result<(), SecretError> {
+        self.answer(around).map(drop)
+    }
+
+    fn answer(self, around: &Surroundings) -> Result<Vec<u8>, SecretError> {
+        let program = self.name();
+        let limit = self.limit;
+        let deadline = Instant::now() + limit;
+        let mut child =
+            self.start(around).map_err(|source| SecretError::NotStarted { program: program.clone(), source })?;
+        let answer = gather(child.stdout.take(), ANSWER + 1);
+        let complaint = gather(child.stderr.take(), COMPLAINT);
+        feed(&mut child, self.input);
+        let ended = match answer.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            // It has said more than anybody listens to.
+            Ok(answer) if answer.len() as u64 > ANSWER => Some((answer, None)),
+            Ok(answer) => wait(&mut child, deadline).map(|status| (answer, Some(status))),
+            Err(_) => None,
+        };
+        let _ = child.kill().and_then(|()| child.wait());
+        match ended {
+            None => Err(SecretError::TooSlow { program, limit }),
+            Some((_, Some(status))) if !status.success() => {
+                let complaint = complaint.recv_timeout(PAUSE * 50).unwrap_or_default();
+                let complaint = Untrusted::from_bytes(complaint.trim_ascii()).to_string();
+                Err(SecretError::Failed { program, status: status.to_string(), complaint })
+            }
+            Some((answer, _)) => Ok(answer),
+        }
+    }
+
+    /// It gets the user's environment, since it is the user's program: a session's bus, an agent's socket.
+    fn start(&self, around: &Surroundings) -> io::Result<Child> {
+        let input = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
+        Command::new(self.found(around))
+            .args(&self.arguments)
+            .env_clear()
+            .envs(around.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(&around.cwd)
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    }
+
+    /// A name is looked up in the absolute entries of the path, so that no project brings its own.
+    fn found(&self, around: &Surroundings) -> PathBuf {
+        let file = PathBuf::from(&self.file);
+        if file.components().count() > 1 {
+            return around.cwd.join(file);
+        }
+        let path = around.var("PATH").cloned().unwrap_or_default();
+        let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+        let missing = PathBuf::from("/").join(&file);
+        folders.map(|folder| folder.join(&file)).find(|file| file.is_file()).unwrap_or(missing)
+    }
+
+    fn name(&self) -> String {
+        self.file.to_string_lossy().into_owned()
+    }
+}
+
+/// Reads up to a limit on a thread of its own, which ends with the pipe.
+fn gather(pipe: Option<impl Read + Send + 'static>, limit: u64) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let Some(mut pipe) = pipe else { return };
+        let _ = pipe.by_ref().take(limit).read_to_end(&mut bytes);
+        let _ = sender.send(bytes);
+        // Whoever goes on writing is not stopped by a full pipe.
+        let _ = io::copy(&mut pipe, &mut io::sink());
+    });
+    receiver
+}
+
+fn feed(child: &mut Child, input: Option<String>) {
+    let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) else { return };
+    // A program that does not read would otherwise hold us up.
+    thread::spawn(move || pipe.write_all(input.as_bytes()));
+}
+
+fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < deadline => thread::sleep(PAUSE),
+            _ => return None,
+        }
+    }
+}

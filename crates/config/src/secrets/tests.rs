@@ -1,0 +1,247 @@
+//! Fake programs on a path of the test's, and a file of its own.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::keyring::Kind;
+use super::*;
+
+/// Keeps each secret in a file, as `secret-tool` keeps it in the keyring.
+const SECRET_TOOL: &str = r#"#!/bin/sh
+echo "$@" >>"$STORE/arguments"
+case "$1" in
+lookup) exec cat "$STORE/$5" 2>/dev/null ;;
+store) exec cat >"$STORE/$7" ;;
+clear) exec rm "$STORE/$5" ;;
+esac
+"#;
+/// The same for `security`, whose commands come from its input when they hold a secret.
+const SECURITY: &str = r#"#!/bin/sh
+echo "$@" >>"$STORE/arguments"
+case "$1" in
+find-generic-password) exec cat "$STORE/$5" 2>/dev/null ;;
+delete-generic-password) exec rm "$STORE/$5" ;;
+-i) read -r add update s service a account x digits
+    test "$add $update $s $service $a $x" = "add-generic-password -U -s wharf -a -X" || exit 2
+    octal= ; while [ -n "$digits" ]; do
+      rest=${digits#??}; octal="$octal\\$(printf %o "0x${digits%"$rest"}")"; digits=$rest
+    done
+    printf "$octal" >"$STORE/$account" ;;
+esac
+"#;
+
+struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self { folder: TempDir::new().unwrap() };
+        fs::create_dir(machine.path("bin")).unwrap();
+        fs::create_dir(machine.path("store")).unwrap();
+        machine
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Puts a program on the path. Another process writes it: whoever is started meanwhile by another test would
+    /// inherit a file that is being written, and it could not be run.
+    fn install(&self, name: &str, script: &str) {
+        let line = r#"cat >"$0" && chmod 755 "$0""#;
+        let mut writer = Command::new("sh")
+            .args(["-c", line])
+            .arg(self.path("bin").join(name))
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        writer.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        assert!(writer.wait().unwrap().success());
+    }
+
+    fn around(&self) -> Surroundings {
+        let path = format!(".:{}:/usr/bin:/bin", self.path("bin").display());
+        let env = [("PATH", path), ("STORE", self.path("store").display().to_string())];
+        Surroundings {
+            env: env.map(|(name, value)| (name.into(), value.into())).to_vec(),
+            cwd: self.folder.path().to_owned(),
+        }
+    }
+
+    fn store(&self) -> SecretStore {
+        SecretStore::new(self.path("config/secrets.json"), self.around())
+    }
+
+    fn command(&self, script: &str) -> SecretStore {
+        self.store().with_command(["sh", "-c", script, "{name}"].map(str::to_owned).to_vec())
+    }
+}
+
+fn check(found: Result<FoundSecret, SecretError>, value: &str, from: &SecretPlace) {
+    let found = found.unwrap();
+    assert_eq!((found.value.reveal(), &found.from), (value, from));
+}
+
+#[test]
+fn a_command_is_asked_without_a_shell() {
+    let machine = Machine::new();
+    machine.install("pass", "#!/bin/sh\nprintf '%s|' \"$#\" \"$@\"\n");
+    let words = ["pass", "show", "wharf/{name}", "{name} $(id) `id`"].map(str::to_owned).to_vec();
+    let found = machine.store().with_command(words).lookup("a.b");
+    check(found, "3|show|wharf/a.b|a.b $(id) `id`|", &SecretPlace::Command);
+}
+
+#[test]
+fn one_line_end_is_no_part_of_a_secret() {
+    let machine = Machine::new();
+    for (script, expected) in [
+        ("echo value", "value"),
+        ("printf value", "value"),
+        ("printf 'value\\r\\n'", "value"),
+        ("printf 'value\\n\\n'", "value\n"),
+        ("printf ' value '", " value "),
+        ("echo $0", "name"),
+    ] {
+        check(machine.command(script).lookup("name"), expected, &SecretPlace::Command);
+    }
+}
+
+#[test]
+fn a_command_that_fails_is_told_without_what_it_printed() {
+    let machine = Machine::new();
+    for (script, expected) in [
+        ("echo hunter2; printf 'not\\033 here' >&2; exit 3", "`sh` failed (exit status: 3): not\\u{1b} here"),
+        ("echo hunter2; exit 1", "`sh` failed (exit status: 1)"),
+        ("echo hunter2; kill -9 $$", "`sh` failed (signal: 9 (SIGKILL))"),
+        ("true", "what `sh` answered is empty"),
+        ("printf 'hunter2\\377'", "what `sh` answered is no text"),
+        ("while :; do echo hunter2 hunter2 hunter2 hunter2; done", "what `sh` answered is longer than 64 KiB"),
+    ] {
+        let error = machine.command(script).lookup("name").unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        assert!(!format!("{error:?} {}", error.fix()).contains("hunter2"), "{error:?}");
+    }
+    let missing = machine.store().with_command(vec!["no-such-program".to_owned()]).lookup("name").unwrap_err();
+    assert_eq!(missing.to_string(), "cannot start `no-such-program`");
+    // A relative entry of the path is not looked into.
+    fs::copy("/bin/sh", machine.path("local")).unwrap();
+    assert!(machine.store().with_command(vec!["local".to_owned()]).lookup("name").is_err());
+}
+
+#[test]
+fn a_command_that_does_not_answer_is_ended() {
+    let machine = Machine::new();
+    for script in ["exec sleep 100", "exec sleep 100 >&- 2>&-"] {
+        let command = ["sh", "-c", script].map(str::to_owned);
+        let slow = Program::of_command(&command, "name").with_limit(Duration::from_millis(50));
+        assert_eq!(slow.run(&machine.around()).unwrap_err().to_string(), "`sh` did not answer within 0 s");
+    }
+}
+
+#[test]
+fn without_a_keyring_a_private_file_keeps_secrets() {
+    let machine = Machine::new();
+    let store = machine.store().without_keyring();
+    let place = SecretPlace::File(machine.path("config/secrets.json"));
+    assert_eq!(store.names().unwrap(), [""; 0]);
+    assert!(!store.remove("b").unwrap());
+    assert!(!store.file().exists());
+    assert_eq!(store.lookup("b").unwrap_err().to_string(), "there is no secret `b`");
+    for (name, value) in [("b", "2"), ("a", "1"), ("b", "3\n")] {
+        assert_eq!(store.set(name, &Secret::new(value)).unwrap(), place);
+    }
+    check(store.lookup("b"), "3\n", &place);
+    assert_eq!(store.names().unwrap(), ["a", "b"]);
+    let expected = "{\n  \"schema\": 1,\n  \"secrets\": {\n    \"a\": \"1\",\n    \"b\": \"3\\n\"\n  }\n}\n";
+    assert_eq!(fs::read_to_string(store.file()).unwrap(), expected);
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!((mode(store.file()), mode(&machine.path("config"))), (0o600, 0o700));
+    assert!(store.remove("b").unwrap());
+    assert_eq!(store.names().unwrap(), ["a"]);
+}
+
+#[test]
+fn a_keyring_is_asked_before_the_file() {
+    for (kind, program, script) in
+        [(Kind::SecretTool, "secret-tool", SECRET_TOOL), (Kind::Security, "security", SECURITY)]
+    {
+        let machine = Machine::new();
+        let plain = machine.store().without_keyring();
+        let file = SecretPlace::File(machine.path("config/secrets.json"));
+        plain.set("old", &Secret::new("kept")).unwrap();
+        machine.install(program, script);
+        let store = SecretStore { keyring: Keyring::find_kind(kind, &machine.around()), ..plain };
+        check(store.lookup("old"), "kept", &file);
+        assert_eq!(store.set("old", &Secret::new("hunter2 'x'")).unwrap(), SecretPlace::Keyring);
+        check(store.lookup("old"), "hunter2 'x'", &SecretPlace::Keyring);
+        assert_eq!(store.names().unwrap(), ["old"]);
+        assert!(!fs::read_to_string(store.file()).unwrap().contains("kept"), "{program}");
+        assert!(!fs::read_to_string(machine.path("store/arguments")).unwrap().contains("hunter2"), "{program}");
+        assert!(store.remove("old").unwrap());
+        assert!(matches!(store.lookup("old"), Err(SecretError::Unknown { keyring: None, .. })), "{program}");
+        assert_eq!(store.names().unwrap(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
+    let machine = Machine::new();
+    machine.install("secret-tool", "#!/bin/sh\ncat >/dev/null; echo no bus >&2; exit 1\n");
+    let keyring = Keyring::find_kind(Kind::SecretTool, &machine.around());
+    let store = SecretStore { keyring, ..machine.store() };
+    assert_eq!(store.lookup("a").unwrap_err().to_string(), "there is no secret `a`; the keyring says: no bus");
+    let file = SecretPlace::File(machine.path("config/secrets.json"));
+    assert_eq!(store.set("a", &Secret::new("1")).unwrap(), file);
+    check(store.lookup("a"), "1", &file);
+}
+
+#[test]
+fn while_a_command_is_asked_nothing_is_kept() {
+    let machine = Machine::new();
+    let store = machine.command("echo 1");
+    assert!(matches!(store.set("a", &Secret::new("x")), Err(SecretError::Elsewhere { .. })));
+    assert!(matches!(store.remove("a"), Err(SecretError::Elsewhere { .. })));
+    assert!(!store.file().exists());
+}
+
+#[test]
+fn names_are_plain() {
+    let machine = Machine::new();
+    let store = machine.command("echo 1");
+    let (longest, too_long) = ("n".repeat(64), "n".repeat(65));
+    for good in ["a", "A_b.c-9", &longest] {
+        assert!(store.lookup(good).is_ok(), "{good}");
+    }
+    for bad in ["", "a b", "a/b", "ä", "a\n", "$(id)", &too_long] {
+        assert!(matches!(store.lookup(bad), Err(SecretError::BadName { .. })), "{bad}");
+    }
+}
+
+/// C19, and files that others could have read: neither is used, and no error quotes one.
+#[test]
+fn c19_a_file_that_is_not_understood_is_left_alone() {
+    let machine = Machine::new();
+    let store = machine.store().without_keyring();
+    store.set("a", &Secret::new("hunter2")).unwrap();
+    let newer = r#"{"schema": 7, "secrets": ["hunter2"]}"#;
+    for (text, part) in [
+        (newer, "is of schema 7"),
+        (r#"{"schema": 1, "secrets": "hunter2"}"#, "holds no secrets"),
+        ("hunter2", "holds no"),
+    ] {
+        fs::write(store.file(), text).unwrap();
+        for error in [store.lookup("a").unwrap_err(), store.set("a", &Secret::new("x")).unwrap_err()] {
+            assert!(error.to_string().contains(part), "{error}");
+            assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+        }
+        assert_eq!(fs::read_to_string(store.file()).unwrap(), text);
+    }
+    fs::set_permissions(store.file(), std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
+    assert!(store.lookup("a").unwrap_err().fix().starts_with("chmod go-rwx "));
+}

@@ -1,0 +1,64 @@
+//! Where a project's servers stand with the user: approved, changed since, or new.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wharf_spec::{ServerName, Surroundings};
+
+use crate::tree::Position;
+use crate::{
+    Approvable, Approval, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Approved, Described, Place, Places,
+    Problem, Severity,
+};
+
+/// Looks approvals up. The file they are kept in is read once, and only for a project that has servers.
+pub(crate) struct Standings<'a> {
+    places: &'a Places,
+    around: &'a Surroundings,
+    approved: Option<Approved>,
+    problem: Option<Problem>,
+}
+
+impl<'a> Standings<'a> {
+    pub fn new(places: &'a Places, around: &'a Surroundings) -> Self {
+        Self { places, around, approved: None, problem: None }
+    }
+
+    pub fn of(&mut self, file: &Path, name: &ServerName, described: &Described) -> Approval {
+        let key = ApprovalKey::of(&self.places.project, file, name.as_str());
+        let digest = Approvable::of(described, self.around).digest();
+        match self.approved().state(&key, digest) {
+            ApprovalState::Approved => Approval::Approved,
+            ApprovalState::Needed => Approval::Needed,
+            ApprovalState::Changed { .. } => Approval::Changed,
+        }
+    }
+
+    /// Approvals that cannot be read are none.
+    fn approved(&mut self) -> &Approved {
+        let path = &self.places.approvals;
+        if self.approved.is_none() && !path.as_os_str().is_empty() {
+            match Approvals::at(path).load() {
+                Ok(approved) => self.approved = Some(approved),
+                Err(error) => self.problem = Some(told(path, &error)),
+            }
+        }
+        self.approved.get_or_insert_default()
+    }
+
+    /// Why nothing counts as approved, where that is so.
+    pub fn problem(&mut self) -> Option<Problem> {
+        self.problem.take()
+    }
+}
+
+fn told(path: &Path, error: &ApprovalsError) -> Problem {
+    Problem {
+        code: "approvals",
+        severity: Severity::Error,
+        place: Some(Place { file: Arc::from(path), at: Position::START }),
+        server: None,
+        text: error.to_string(),
+        fix: Some(error.fix()),
+    }
+}

@@ -1,0 +1,321 @@
+//! YAML 1.2 with its core schema: `no` and `on` are texts, merge keys do not exist, and an alias is what it stands for.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
+
+use crate::format::{Budget, Source, fragment};
+use crate::tree::{Member, Node, Position, Unreadable, Value};
+
+/// How many bytes anchors and aliases may add to a file.
+const EXPANDED: usize = 1 << 20;
+
+/// Reads a text without a byte order mark. A text in which nothing stands is null.
+pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
+    let parser = Parser::new_from_str(source.text);
+    let mut reading = Reading { source, parser, budget: Budget::default(), anchors: HashMap::new(), room: EXPANDED };
+    let mut root = None;
+    loop {
+        match reading.next()? {
+            (Event::StreamEnd, _) => return Ok(root.unwrap_or(Node { at: Position::START, value: Value::Null })),
+            (Event::DocumentStart(..), span) if root.is_some() => {
+                return Err(reading.unreadable(span.start, "holds more than one document"));
+            }
+            (event, span) if event.is_node() => root = Some(reading.node(event, span, 1)?),
+            _ => {}
+        }
+    }
+}
+
+struct Reading<'a> {
+    source: &'a Source<'a>,
+    parser: Parser<'a, granit_parser::StrInput<'a>>,
+    budget: Budget,
+    /// What each anchor stands for, once it is complete.
+    anchors: HashMap<usize, Node>,
+    /// Bytes anchors and aliases may still add.
+    room: usize,
+}
+
+impl<'a> Reading<'a> {
+    fn next(&mut self) -> Result<(Event<'a>, Span), Unreadable> {
+        match self.parser.next_event() {
+            Some(Ok(next)) => Ok(next),
+            Some(Err(error)) => Err(self.unreadable(*error.marker(), fragment(&error.info()))),
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+
+    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Unreadable> {
+        self.budget.take(depth).map_err(|text| self.unreadable(span.start, text))?;
+        let (value, anchor) = match event {
+            Event::Alias(id) => return self.expanded(id, span, depth),
+            Event::Scalar(text, style, anchor, tag) => (self.scalar(text, style, tag, span)?, anchor),
+            Event::SequenceStart(_, anchor, tag) => {
+                self.check_tag(tag, "seq", span)?;
+                (Value::List(self.list(depth)?), anchor)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.check_tag(tag, "map", span)?;
+                (Value::Map(self.members(depth)?), anchor)
+            }
+            _ => return Err(self.unreadable(span.start, "expected a value")),
+        };
+        let node = Node { at: position(span.start), value };
+        if anchor != 0 {
+            self.charge(&node, depth).map_err(|text| self.unreadable(span.start, text))?;
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Unreadable> {
+        let mut nodes = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(nodes),
+                (event, span) => nodes.push(self.node(event, span, depth + 1)?),
+            }
+        }
+    }
+
+    fn members(&mut self, depth: usize) -> Result<Vec<Member>, Unreadable> {
+        let mut members = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::MappingEnd) {
+                return Ok(members);
+            }
+            let key = self.key(event, span)?;
+            let (event, value_span) = self.next()?;
+            let node = self.node(event, value_span, depth + 1)?;
+            members.push(Member { key, at: position(span.start), node });
+        }
+    }
+
+    fn key(&mut self, event: Event<'a>, span: Span) -> Result<String, Unreadable> {
+        match event {
+            Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<" => {
+                Err(self.unreadable(span.start, "merge keys (`<<`) are not part of YAML 1.2; write the members out"))
+            }
+            Event::Scalar(text, _, anchor, _) => {
+                let value = Value::Text(text.into_owned());
+                let node = Node { at: position(span.start), value };
+                let key = node.text().unwrap_or_default().to_owned();
+                if anchor != 0 {
+                    self.anchors.insert(anchor, node);
+                }
+                Ok(key)
+            }
+            Event::Alias(id) => match self.expanded(id, span, 1)?.value {
+                Value::Text(text) => Ok(text),
+                _ => Err(self.unreadable(span.start, "a key must be a text")),
+            },
+            _ => Err(self.unreadable(span.start, "a key must be a text")),
+        }
+    }
+
+    /// What an alias stands for, standing where the alias does.
+    fn expanded(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, Unreadable> {
+        let Some(node) = self.anchors.remove(&id) else {
+            return Err(self.unreadable(span.start, "an alias refers to what it is part of"));
+        };
+        self.charge(&node, depth).map_err(|text| self.unreadable(span.start, text))?;
+        let expanded = Node { at: position(span.start), value: node.value.clone() };
+        self.anchors.insert(id, node);
+        Ok(expanded)
+    }
+
+    /// Pays for a copy: of what an anchor is on, or of what an alias stands for.
+    fn charge(&mut self, node: &Node, depth: usize) -> Result<(), String> {
+        self.budget.take(depth)?;
+        match &node.value {
+            Value::List(nodes) => nodes.iter().try_for_each(|node| self.charge(node, depth + 1)),
+            Value::Map(members) => members.iter().try_for_each(|member| {
+                self.spend(member.key.len())?;
+                self.charge(&member.node, depth + 1)
+            }),
+            Value::Text(text) | Value::Number(text) => self.spend(text.len()),
+            Value::Null | Value::Bool(_) => Ok(()),
+        }
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), String> {
+        let room = self.room.checked_sub(bytes);
+        self.room = room.ok_or_else(|| format!("its aliases stand for more than {EXPANDED} bytes"))?;
+        Ok(())
+    }
+
+    fn scalar(
+        &self,
+        text: Cow<'_, str>,
+        style: ScalarStyle,
+        tag: Option<Cow<'_, Tag>>,
+        span: Span,
+    ) -> Result<Value, Unreadable> {
+        let core = tag.as_deref().map(Tag::core_suffix);
+        match core {
+            None if style == ScalarStyle::Plain => Ok(plain(&text)),
+            None | Some(Some("str")) => Ok(Value::Text(text.into_owned())),
+            Some(Some("null" | "bool" | "int" | "float")) => Ok(plain(&text)),
+            Some(_) => Err(self.unknown_tag(span)),
+        }
+    }
+
+    fn check_tag(&self, tag: Option<Cow<'_, Tag>>, expected: &str, span: Span) -> Result<(), Unreadable> {
+        match tag {
+            Some(tag) if !tag.is_yaml_core_schema_tag(expected) => Err(self.unknown_tag(span)),
+            _ => Ok(()),
+        }
+    }
+
+    fn unknown_tag(&self, span: Span) -> Unreadable {
+        self.unreadable(span.start, "a tag here means nothing to this program; leave it out")
+    }
+
+    fn unreadable(&self, marker: Marker, text: impl AsRef<str>) -> Unreadable {
+        Unreadable { at: position(marker), ..self.source.unreadable(0, text) }
+    }
+}
+
+/// Where a mark stands; its columns are counted from zero.
+fn position(marker: Marker) -> Position {
+    let bounded = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Position { line: bounded(marker.line()), column: bounded(marker.col()).saturating_add(1) }
+}
+
+/// What a scalar without quotation marks is (YAML 1.2.2, section 10.3.2).
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ => number(text).map_or_else(|| Value::Text(text.to_owned()), Value::Number),
+    }
+}
+
+/// A number of the core schema as JSON writes it. Infinity and what is no number have no such form and stay texts.
+fn number(text: &str) -> Option<String> {
+    for (prefix, radix) in [("0x", 16), ("0o", 8)] {
+        if let Some(digits) = text.strip_prefix(prefix) {
+            let digits = Some(digits).filter(|digits| !digits.starts_with('+'))?;
+            return u64::from_str_radix(digits, radix).ok().map(|number| number.to_string());
+        }
+    }
+    let (sign, unsigned) = match text.strip_prefix('-') {
+        Some(unsigned) => ("-", unsigned),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (mantissa, exponent) = unsigned.split_at(unsigned.find(['e', 'E']).unwrap_or(unsigned.len()));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if !is_digits(whole) || !is_digits(fraction) || whole.len() + fraction.len() == 0 || !is_exponent(exponent) {
+        return None;
+    }
+    let whole = Some(whole.trim_start_matches('0')).filter(|whole| !whole.is_empty()).unwrap_or("0");
+    let fraction = if mantissa.contains('.') { format!(".{:0<1}", fraction) } else { String::new() };
+    Some(format!("{sign}{whole}{fraction}{exponent}"))
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_exponent(text: &str) -> bool {
+    let Some(signed) = text.strip_prefix(['e', 'E']) else { return text.is_empty() };
+    let digits = signed.strip_prefix(['-', '+']).unwrap_or(signed);
+    !digits.is_empty() && is_digits(digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Format, read};
+
+    #[test]
+    fn reads_scalars_of_the_core_schema() {
+        let texts =
+            ["no", "on", "yes", "off", "1_000", "12:30", ".inf", ".nan", "-", "1.2.3", "0x", "0xg", "0x+1", "1e", "."];
+        for text in texts {
+            assert_eq!(plain(text), Value::Text(text.to_owned()));
+        }
+        for (text, expected) in [
+            ("12", "12"),
+            ("+12", "12"),
+            ("-007", "-7"),
+            ("0", "0"),
+            ("0x1F", "31"),
+            ("0o17", "15"),
+            (".5", "0.5"),
+            ("1.", "1.0"),
+            ("-1.50e+3", "-1.50e+3"),
+        ] {
+            assert_eq!(plain(text), Value::Number(expected.to_owned()), "{text}");
+        }
+        for (text, expected) in [
+            ("~", Value::Null),
+            ("TRUE", Value::Bool(true)),
+            ("'true'", Value::Text("true".to_owned())),
+            ("\"1\"", Value::Text("1".to_owned())),
+            ("!!str 1", Value::Text("1".to_owned())),
+            ("!!int '1'", Value::Number("1".to_owned())),
+            ("|\n  a\n  b\n", Value::Text("a\nb\n".to_owned())),
+            ("", Value::Null),
+        ] {
+            assert_eq!(read(text, Format::Yaml).unwrap().value, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn knows_where_things_stand_and_keeps_what_stands_twice() {
+        let text = "# first\nä:\n  - 1 # one\n  - {ü: x, y: no}\nb: \"é\"\nä:\n";
+        let tree = read(text, Format::Yaml).unwrap();
+        let places: Vec<_> = tree.members().iter().map(|m| format!("{} {} {}", m.key, m.at, m.node.at)).collect();
+        assert_eq!(places, ["ä 2:1 3:3", "b 5:1 5:4", "ä 6:1 6:2"]);
+        let Value::List(nodes) = &tree.members()[0].node.value else { panic!("no list") };
+        assert_eq!(nodes[1].at.to_string(), "4:5");
+        assert_eq!(nodes[1].member("y").unwrap().at.to_string(), "4:12");
+        assert_eq!(nodes[1].member("y").unwrap().node.text(), Some("no"));
+    }
+
+    #[test]
+    fn an_alias_is_what_it_stands_for() {
+        let tree = read("a: &x {b: 1}\nc: *x\n", Format::Yaml).unwrap();
+        assert_eq!(tree.member("c").unwrap().node.value, tree.member("a").unwrap().node.value);
+        assert_eq!(tree.member("c").unwrap().node.at.to_string(), "2:4");
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_understand() {
+        for (text, expected) in [
+            ("a: &x [*x]", "1:8: an alias refers to what it is part of"),
+            ("a: &x {b: 1}\n<<: *x", "2:1: merge keys (`<<`) are not part of YAML 1.2; write the members out"),
+            ("[a]: 1", "1:1: a key must be a text"),
+            ("a: !secret b", "1:12: a tag here means nothing to this program; leave it out"),
+            ("a\n---\nb", "2:1: holds more than one document"),
+            ("a: *nobody", "1:4: while parsing node, found unknown anchor"),
+        ] {
+            let error = read(text, Format::Yaml).unwrap_err();
+            assert_eq!(format!("{}: {error}", error.at), expected, "{text}");
+        }
+        for text in ["a: [", "a:\n\t- b", "{a", "'a"] {
+            assert!(read(text, Format::Yaml).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn is_bounded() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(read(&nested(64), Format::Yaml).is_ok());
+        assert_eq!(read(&nested(65), Format::Yaml).unwrap_err().text, "is nested more than 64 levels deep");
+        assert!(read(&nested(100_000), Format::Yaml).is_err());
+        assert_eq!(read(&"- 0\n".repeat(200_000), Format::Yaml).unwrap_err().text, "holds more than 200000 values");
+        let mut laughs = "a0: &a0 x\n".to_owned();
+        for n in 1..60 {
+            laughs += &format!("a{n}: &a{n} [*a{0},*a{0},*a{0},*a{0}]\n", n - 1);
+        }
+        assert_eq!(read(&laughs, Format::Yaml).unwrap_err().text, "holds more than 200000 values");
+        let long = format!("a: &a {}\nb: [{}]", "x".repeat(10_000), "*a, ".repeat(1000));
+        assert!(read(&long, Format::Yaml).unwrap_err().text.contains("stand for more than"));
+    }
+}

@@ -1,0 +1,172 @@
+//! The examples of the clients' documentations: each yields exactly these entries and exactly these notes.
+//!
+//! `fixtures/NAME.EXT` is what a user would have, `fixtures/NAME.expected.json` what becomes of it.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use wharf_config::clients::{Client, Imported, NoteSeverity, import};
+use wharf_config::tree::Unreadable;
+
+use crate::round_trip::{check_kept, there_and_back};
+
+const PROJECT: &str = "/home/me/project";
+
+const FILES: [(Client, &str); 12] = [
+    (Client::ClaudeCode, "claude-code.json"),
+    (Client::ClaudeCode, "claude-code-user.json"),
+    (Client::ClaudeDesktop, "claude-desktop.json"),
+    (Client::Cursor, "cursor.json"),
+    (Client::VsCode, "vs-code.json"),
+    (Client::Codex, "codex.toml"),
+    (Client::Gemini, "gemini.json"),
+    (Client::Opencode, "opencode.jsonc"),
+    (Client::Opencode, "opencode-v2.jsonc"),
+    (Client::Goose, "goose.yaml"),
+    (Client::Zed, "zed.json"),
+    (Client::Windsurf, "windsurf.json"),
+];
+
+#[test]
+fn documented_examples_are_carried_over() {
+    for (client, file) in FILES {
+        let imported = from_file(client, file);
+        let expected = fixture(&format!("{}.expected.json", file.split('.').next().unwrap()));
+        let expected: Value = serde_json::from_str(&expected).unwrap();
+        let shown = summary(&imported);
+        assert_eq!(shown, expected, "{file}:\n{}", serde_json::to_string_pretty(&shown).unwrap());
+    }
+}
+
+/// What was imported can be exported, the client's own reader takes it, and what is not the same is said.
+#[test]
+fn documented_examples_go_back() {
+    for (client, file) in FILES {
+        let carried = from_file(client, file).into_iter().filter(Imported::is_carried);
+        let servers: Vec<_> = carried.map(|server| (server.id, server.entry)).collect();
+        assert!(!servers.is_empty(), "{file}");
+        for other in Client::ALL {
+            let (back, notes) = there_and_back(other, &servers);
+            check_kept(&servers, &back, &notes);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever becomes of a file, it is read or refused.
+    #[test]
+    fn spoilt_files_are_read_or_refused(
+        (client, file) in prop::sample::select(FILES.to_vec()),
+        spoil in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..4),
+    ) {
+        let mut characters: Vec<char> = fixture(file).chars().collect();
+        for (from, to) in spoil {
+            let (from, to) = (from.index(characters.len()), to.index(characters.len()));
+            characters.swap(from, to);
+            characters.remove(from);
+        }
+        let text: String = characters.into_iter().collect();
+        let imported = import(client, &text, Path::new(file), Path::new(PROJECT)).unwrap_or_default();
+        for server in imported {
+            prop_assert!((1..=64).contains(&server.id.len()), "{}", server.id);
+            prop_assert!(server.is_carried() || !server.notes.is_empty(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn names_are_made_to_fit() {
+    let long = "x".repeat(70);
+    let text = json!({ "mcpServers": {
+        "a b": { "command": "x" }, "a.b": { "command": "x" }, "": { "command": "x" }, &long: { "command": "x" },
+        "é\u{1b}[31m": { "command": "x" }, "fine_1-X": { "command": "x" },
+    }});
+    let imported = read(Client::Cursor, &text.to_string()).unwrap();
+    let mut names: Vec<_> = imported.iter().map(|server| (server.id.as_str(), server.notes.len())).collect();
+    names.sort_unstable();
+    let cut = "x".repeat(64);
+    assert_eq!(names, [("---31m", 1), ("a-b", 1), ("a-b-2", 1), ("fine_1-X", 0), ("server", 1), (cut.as_str(), 1)]);
+    assert!(imported.iter().flat_map(|server| &server.notes).all(|note| !note.text.contains('\u{1b}')));
+}
+
+#[test]
+fn what_is_no_list_of_servers_is_said() {
+    for (client, text, expected) in [
+        (Client::Cursor, "{\"mcpServers\": []}", Err("1:16: `mcpServers` is a list, not an object")),
+        (Client::Cursor, "{\"mcpServers\": {}", Err("1:1: unterminated object")),
+        (Client::Cursor, "{\"mcpServers\": null}", Ok(0)),
+        (Client::Cursor, "{\"editor\": {}}", Ok(0)),
+        (Client::Zed, "[1]", Ok(0)),
+        (Client::Goose, "", Ok(0)),
+    ] {
+        let file = if client == Client::Goose { "a.yaml" } else { "a.json" };
+        let imported = import(client, text, Path::new(file), Path::new(PROJECT));
+        let imported = imported.map(|servers| servers.len()).map_err(|error| format!("{}: {error}", error.at));
+        assert_eq!(imported, expected.map_err(str::to_owned), "{text}");
+    }
+}
+
+#[test]
+fn odd_entries_are_spoken_of() {
+    for (entry, expected) in [
+        ("5", "lost: is a number, not an object, and is left out"),
+        ("{}", "lost: has neither a command nor an address, and is left out"),
+        ("{\"command\": [\"a\"]}", "lost: `command` is a list, not a text, and is left out"),
+        ("{\"command\": \"a\", \"args\": \"b\"}", "lost: `args` is a text, not a list of texts, and is left out"),
+        ("{\"command\": \"a\", \"env\": {\"A\": {}}}", "lost: `env.A` is an object, not a text, and is left out"),
+        ("{\"command\": \"a\", \"color\": \"red\"}", "lost: `color` means nothing here and is left out"),
+        ("{\"url\": \"x\", \"oauth\": {\"a\\u001b\": 1}}", "lost: `oauth.a\\u{1b}` means nothing here and is left out"),
+        ("{\"command\": \"a\", \"timeout\": -5}", "lost: `timeout` is a number, not a time, and is left out"),
+        ("{\"type\": \"ws\", \"url\": \"x\"}", "lost: a server of type `ws` cannot be carried over"),
+    ] {
+        let imported = read(Client::ClaudeCode, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}")).unwrap();
+        let notes = summary(&imported)["x"]["notes"].clone();
+        let first = notes[0].as_str().unwrap().split(" | ").next().unwrap();
+        assert_eq!(first, expected, "{entry}");
+    }
+}
+
+#[test]
+fn of_what_stands_twice_the_last_counts() {
+    let text = "{\"mcpServers\": {\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\", \"command\": \"z\"}}}";
+    let imported = read(Client::Cursor, text).unwrap();
+    assert_eq!(imported.len(), 1);
+    assert_eq!(imported[0].entry["command"], "z");
+    assert_eq!(imported[0].place.to_string(), "2:1");
+    assert_eq!(imported[0].notes[0].text, "hides another of that name at 1:17");
+}
+
+fn read(client: Client, text: &str) -> Result<Vec<Imported>, Unreadable> {
+    import(client, text, Path::new("file.json"), Path::new(PROJECT))
+}
+
+fn from_file(client: Client, file: &str) -> Vec<Imported> {
+    let imported = import(client, &fixture(file), Path::new(file), Path::new(PROJECT));
+    imported.unwrap_or_else(|error| panic!("{file}:{}: {error}", error.at))
+}
+
+fn fixture(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/fixtures").join(file);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Servers by id, each with its entry and, as `severity: text | fix`, its notes.
+fn summary(imported: &[Imported]) -> Value {
+    let server = |server: &Imported| {
+        let notes = server.notes.iter().map(|note| {
+            let severity = match note.severity {
+                NoteSeverity::Hint => "hint",
+                NoteSeverity::Changed => "changed",
+                NoteSeverity::Lost => "lost",
+            };
+            let fix = note.fix.as_ref().map(|fix| format!(" | {fix}")).unwrap_or_default();
+            format!("{severity}: {}{fix}", note.text)
+        });
+        let notes: Vec<_> = notes.collect();
+        (server.id.clone(), json!({ "at": server.place.to_string(), "entry": server.entry, "notes": notes }))
+    };
+    Value::Object(imported.iter().map(server).collect::<Map<_, _>>())
+}

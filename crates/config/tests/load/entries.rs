@@ -1,0 +1,142 @@
+//! What an entry may say, and what is said about one that is wrong.
+
+use wharf_spec::{EnvValue, HttpForm, ServerSpec};
+
+use crate::support::{World, told};
+
+/// Each text is what stands in the braces of an entry `x`, and what is told of it.
+#[test]
+fn a_bad_entry_is_told_with_its_place_and_costs_only_itself() {
+    for (entry, expected) in [
+        (r#""args": []"#, &["no_transport 2:9 x"][..]),
+        (r#""type": "stdio""#, &["missing_key 2:9 x"]),
+        (r#""type": "http", "headers": {}"#, &["missing_key 2:9 x"]),
+        (r#""command": "a", "url": "http://h/""#, &["two_transports 2:26 x"]),
+        (r#""command": """#, &["missing_key 2:21 x"]),
+        (r#""command": ["a", "b"]"#, &["wrong_type 2:21 x", "no_transport 2:9 x"]),
+        (r#""command": "a", "args": "b""#, &["wrong_type 2:34 x"]),
+        (r#""command": "a", "args": ["b", 1]"#, &["wrong_type 2:40 x"]),
+        (r#""command": "a", "env": {"A": 1}"#, &["wrong_type 2:39 x"]),
+        (r#""command": "a", "timeout": 1.5"#, &["wrong_type 2:37 x"]),
+        (r#""command": "a", "timeout": 30"#, &["short_timeout 2:37 x"]),
+        (r#""command": "a", "enabled": "no""#, &["wrong_type 2:37 x"]),
+        (r#""command": "a", "comand": "b""#, &["unknown_key 2:26 x"]),
+        (r#""command": "a", "_note": "b", "$x": 1, "description": "d""#, &[]),
+        (r#""command": "a", "command": "b""#, &["duplicate_key 2:26 x"]),
+        (r#""command": "npx -y thing""#, &["command_line 2:21 x"]),
+        (r#""command": "~/bin/thing""#, &["tilde 2:21 x"]),
+        (r#""type": "claudeai-proxy", "url": "http://h/""#, &["foreign_type 2:18 x"]),
+        (r#""type": "sdk""#, &["foreign_type 2:18 x"]),
+        (r#""type": "ws", "url": "ws://h/""#, &["unknown_type 2:18 x"]),
+        (r#""url": "http://h/", "oauth": {"client_id": 7}"#, &["wrong_type 2:53 x"]),
+    ] {
+        let world = World::new();
+        world.write(
+            "home/config.json",
+            &format!("{{\"mcpServers\": {{\n   \"x\": {{{entry}}},\n\"good\": {{\"command\": \"a\"}}}}}}"),
+        );
+        let config = world.load();
+        assert_eq!(told(&config.problems), expected, "{entry}: {:#?}", config.problems);
+        assert!(config.server("good").unwrap().described.is_ok());
+    }
+}
+
+#[test]
+fn the_message_says_what_to_do() {
+    let world = World::new();
+    let file = world.write("home/config.json", "{\"mcpServers\": {\"x\": {\"type\": \"stdio\", \"comand\": \"a\"}}}");
+    let problems = world.load().problems;
+    let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let file = file.display();
+    assert_eq!(
+        shown,
+        [
+            format!("{file}:1:40: `comand` means nothing here"),
+            format!("{file}:1:22: missing `command` in stdio server `x`")
+        ]
+    );
+    assert_eq!(problems[0].fix.as_deref(), Some("did you mean `command`?"));
+}
+
+#[test]
+fn everything_an_entry_may_say_arrives() {
+    let mut world = World::new();
+    world.set("TOKEN", "hush");
+    world.write("project/vars", "FROM_FILE=1\nA=lost\n");
+    let entry = r#"{"mcpServers": {"x": {
+        "command": "${TOOL:-run}", "args": ["--key", "${TOKEN}", "$${x}"], "cwd": "sub", "env": {"A": "${TOKEN}"},
+        "envVars": ["HANDED"], "envFile": "vars", "trust": true, "lazy": true, "includeTools": ["a*"], "excludeTools": ["b"],
+        "toolTimeouts": {"slow*": 90000}, "startupTimeoutMs": 5000, "maxConcurrent": 1, "reconnect": false,
+        "idleStopMs": 100, "cacheTtlMs": 200, "request_timeout_ms": 1234}}}"#;
+    world.write("home/config.json", entry);
+    assert!(world.load().problems.is_empty(), "{:?}", world.load().problems);
+    let entry = world.resolve("x").unwrap();
+    let ServerSpec::Stdio(spec) = &entry.spec else { panic!("{entry:?}") };
+    assert_eq!(spec.program, "run");
+    assert_eq!(spec.args, ["--key", "hush", "${x}"]);
+    assert_eq!(spec.hidden.iter().map(|secret| secret.reveal()).collect::<Vec<_>>(), ["hush"]);
+    assert_eq!(spec.cwd.as_deref(), Some(world.path("project/sub").as_path()));
+    let env: Vec<_> = spec
+        .env
+        .iter()
+        .map(|(name, value)| match value {
+            EnvValue::Secret(secret) => (name.to_str().unwrap(), secret.reveal()),
+            EnvValue::Inherit => (name.to_str().unwrap(), "(handed down)"),
+            EnvValue::Plain(_) => panic!("shown"),
+        })
+        .collect();
+    assert_eq!(env, [("HANDED", "(handed down)"), ("FROM_FILE", "1"), ("A", "hush")]);
+    let settings = &entry.settings;
+    assert!(settings.trust && settings.lazy && settings.max_concurrent == Some(1));
+    assert_eq!(settings.timeout.unwrap().as_millis(), 1234);
+    assert_eq!(settings.reconnect, wharf_spec::Reconnect::Off);
+}
+
+#[test]
+fn types_are_inferred_and_spelt_in_many_ways() {
+    for (entry, expected) in [
+        (r#""url": "https://h/mcp""#, HttpForm::Automatic),
+        (r#""httpUrl": "https://h/mcp""#, HttpForm::Streamable),
+        (r#""url": "https://h/mcp", "type": "http""#, HttpForm::Streamable),
+        (r#""url": "https://h/mcp", "transport": "streamable-http""#, HttpForm::Streamable),
+        (r#""url": "https://h/mcp", "type": "sse""#, HttpForm::Sse),
+    ] {
+        let world = World::new();
+        world.write("home/config.json", &format!("{{\"mcpServers\": {{\"x\": {{{entry}}}}}}}"));
+        let ServerSpec::Http(spec) = world.resolve("x").unwrap().spec else { panic!("{entry}") };
+        assert_eq!(spec.form, expected, "{entry}");
+    }
+}
+
+/// C07: what is missing is named, and never what is there.
+#[test]
+fn what_cannot_be_expanded_costs_the_server_only() {
+    for (entry, expected) in [
+        (r#"{"command": "a", "args": ["${NONE}"]}"#, "unset_variable 1:48 x"),
+        (r#"{"command": "a", "env": {"A": "${secret:gone}"}}"#, "no_secret 1:52 x"),
+        (r#"{"command": "a", "envFile": "none"}"#, "env_file 1:50 x"),
+        (r#"{"url": "hush"}"#, "bad_url 1:30 x"),
+        (r#"{"url": "ftp://hush/"}"#, "bad_url 1:30 x"),
+    ] {
+        let world = World::new();
+        world.write("home/config.json", &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
+        let problems = world.resolve("x").unwrap_err();
+        assert_eq!(told(&problems), [expected]);
+        assert!(!problems[0].to_string().contains("hush"));
+    }
+    let world = World::new();
+    world.write("home/config.json", r#"{"expandEnv": false, "mcpServers": {"x": {"command": "${NONE}"}}}"#);
+    let ServerSpec::Stdio(spec) = world.resolve("x").unwrap().spec else { panic!("stdio") };
+    assert_eq!(spec.program, "${NONE}");
+}
+
+/// C02 and R3.4.
+#[test]
+fn the_same_id_twice_names_both_lines() {
+    let world = World::new();
+    world.write("home/config.json", "{\"mcpServers\": {\n\"x\": {\"command\": \"a\"},\n\"x\": {\"command\": \"b\"}, \"X\": {\"command\": \"c\"}, \"a b\": {}}}");
+    let problems = world.load().problems;
+    assert_eq!(told(&problems), ["alike 3:24 X", "bad_id 3:47 a b", "duplicate_id 3:1 x"]);
+    assert!(problems[2].text.contains("on line 2 and on line 3"), "{}", problems[2]);
+    assert!(world.resolve("x").is_err());
+}

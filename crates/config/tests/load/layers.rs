@@ -1,0 +1,134 @@
+//! What replaces what.
+
+use wharf_config::{Approval, Layer};
+use wharf_spec::{Admission, ServerSpec};
+
+use crate::support::{World, file_name, told};
+
+fn server(program: &str) -> String {
+    format!(r#"{{"mcpServers": {{"one": {{"command": "{program}"}}}}}}"#)
+}
+
+/// The layers that take effect without anybody's approval, low to high.
+#[test]
+fn a_higher_layer_replaces_an_entry_whole() {
+    let mut world = World::new();
+    world.write(
+        "home/.mcp.json",
+        r#"{"mcpServers": {"one": {"command": "a", "args": ["kept?"]}, "two": {"command": "b"}}}"#,
+    );
+    let program = |world: &World| match world.resolve("one").unwrap().spec {
+        ServerSpec::Stdio(stdio) => (stdio.program.into_string().unwrap(), stdio.args.len()),
+        ServerSpec::Http(_) => panic!("no program"),
+    };
+    assert_eq!(program(&world), ("a".to_owned(), 1));
+    world.write("home/config.json", &server("b"));
+    assert_eq!(program(&world), ("b".to_owned(), 0));
+    let flag = world.write("elsewhere/flag.yaml", "mcpServers: {one: {command: c}}\n");
+    world.places.flags = vec![flag];
+    assert_eq!(program(&world), ("c".to_owned(), 0));
+    let flag = world.write("elsewhere/flag.toml", "[mcpServers.one]\ncommand = 'd'\n");
+    world.places.flags.push(flag);
+    assert_eq!(program(&world), ("d".to_owned(), 0));
+    for (variable, expected) in [
+        (r#"[{"name": "one", "command": "e"}]"#, "e"),
+        (r#"{"one": {"command": "f"}}"#, "f"),
+        (r#"{"mcpServers": {"one": {"command": "g"}}}"#, "g"),
+    ] {
+        world.places.variable = Some(variable.to_owned());
+        assert_eq!(program(&world), (expected.to_owned(), 0));
+    }
+    let config = world.load();
+    assert!(config.problems.is_empty(), "{:?}", config.problems);
+    assert_eq!(config.servers.len(), 2);
+    let beside: Vec<_> = config.beside.iter().map(|server| (server.layer, file_name(&server.place.file))).collect();
+    assert_eq!(
+        beside,
+        [
+            (Layer::Home, ".mcp.json"),
+            (Layer::User, "config.json"),
+            (Layer::Flag, "flag.yaml"),
+            (Layer::Flag, "flag.toml")
+        ]
+        .map(|(layer, name)| (layer, name.to_owned()))
+    );
+    world.places.only_flags = true;
+    world.places.variable = None;
+    assert_eq!(world.load().servers.len(), 1);
+}
+
+#[test]
+fn a_project_replaces_nothing_before_it_is_approved() {
+    let world = World::new();
+    world.write("home/config.json", &server("mine"));
+    world.write("project/.mcp.json", &server("theirs"));
+    world.write("project/.wharf/config.json", r#"{"mcpServers": {"new": {"command": "x"}}}"#);
+    let config = world.load();
+    assert_eq!(config.server("one").unwrap().layer, Layer::User);
+    assert_eq!(config.server("one").unwrap().admission(), Admission::Enabled);
+    let [theirs] = &config.beside[..] else { panic!("{:?}", config.beside) };
+    assert_eq!((theirs.layer, theirs.approval), (Layer::ProjectShared, Approval::Needed));
+    assert_eq!(config.server("new").unwrap().admission(), Admission::Unapproved);
+}
+
+#[test]
+fn an_entry_that_only_switches_off_needs_no_approval() {
+    let world = World::new();
+    world.write("home/config.json", &server("mine"));
+    world.write("project/.mcp.json", r#"{"mcpServers": {"one": {"enabled": false}, "none": {"disabled": true}}}"#);
+    let config = world.load();
+    assert_eq!(config.server("one").unwrap().admission(), Admission::Disabled);
+    assert_eq!(told(&config.problems), ["nothing_to_switch_off 1:44 none"]);
+}
+
+#[test]
+fn a_file_can_be_off_as_a_whole() {
+    let world = World::new();
+    world.write("home/.mcp.json", &server("lower"));
+    let off =
+        r#"{"version": 1, "mcp": {"enabled": false, "servers": {"one": {"command": "x"}, "two": {"command": "y"}}}}"#;
+    world.write("home/config.json", off);
+    let config = world.load();
+    assert_eq!(config.server("one").unwrap().layer, Layer::Home);
+    assert!(!config.server("two").unwrap().enabled);
+}
+
+#[test]
+fn in_the_home_directory_the_shared_file_is_the_users_own() {
+    let mut world = World::new();
+    world.write("home/.mcp.json", &server("mine"));
+    world.places.project = world.path("home");
+    assert_eq!(world.load().server("one").unwrap().approval, Approval::NotNeeded);
+}
+
+#[test]
+fn only_what_was_named_has_to_be_there() {
+    let mut world = World::new();
+    assert!(world.load().problems.is_empty());
+    world.places.user_was_named = true;
+    world.places.flags = vec![world.path("none.json")];
+    assert_eq!(told(&world.load().problems), ["missing_file 1:1", "missing_file 1:1"]);
+}
+
+#[test]
+fn settings_are_the_users_and_rules_add_up() {
+    let world = World::new();
+    let text = r#"{"healthCheckMs": 5000, "toolNames": "<tool>@<server>", "model": "m",
+        "permissions": [{"tool": "mcp__a__*", "action": "allow"}], "providers": {"x": {"baseUrl": "u"}},
+        "reconnect": {"attempts": 2}, "version": 1,
+        "mcp": {"globalSettings": {"timeout": 7000}, "servers": {"one": {"command": "a"}, "two": {"command": "a", "timeout": 9000}}}}"#;
+    world.write("home/config.json", text);
+    world.write(
+        "project/.mcp.json",
+        r#"{"healthCheckMs": 1, "permissions": [{"tool": "*", "action": "deny"}], "mcpServers": {}}"#,
+    );
+    let config = world.load();
+    assert_eq!(config.settings.tool_names.as_deref(), Some("<tool>@<server>"));
+    let rules: Vec<_> = config.settings.rules.iter().map(|rule| (rule.action.as_str(), rule.from_project)).collect();
+    assert_eq!(rules, [("allow", false), ("deny", true)]);
+    assert_eq!(told(&config.problems), ["not_a_projects 1:2"]);
+    let one = world.resolve("one").unwrap().settings;
+    let millis = |time: Option<std::time::Duration>| time.map(|time| time.as_millis());
+    assert_eq!((millis(one.health_check), millis(one.timeout)), (Some(5000), Some(7000)));
+    assert_eq!(millis(world.resolve("two").unwrap().settings.timeout), Some(9000));
+}
