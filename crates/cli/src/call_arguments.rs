@@ -2,16 +2,24 @@
 //!
 //! Numbers and nested values are never parsed into anything: what was typed as JSON is sent as it was typed.
 
+mod check;
+mod described;
+mod expression;
 mod schema;
+mod types;
+mod words;
 
 use std::path::Path;
 
 use wharf_wire::{Bounds, Raw, members};
 
 use crate::failure::Failure;
-use crate::nearest::nearest;
 
+use check::Check;
+
+pub use described::{Help, example};
 pub use schema::Schema;
+pub use words::Typed;
 
 /// One argument as it was typed.
 #[derive(Debug, PartialEq)]
@@ -25,8 +33,10 @@ pub struct Given {
 pub enum Value {
     /// Text whose type the tool's schema decides.
     Text(String),
-    /// JSON.
+    /// JSON that is sent as it is, whatever the schema says.
     Json(Raw),
+    /// JSON that is a member of an object or of a call.
+    Member(Raw),
 }
 
 /// Reads `k=v`, `k:=JSON`, `k=@FILE` and `k:=@FILE`.
@@ -65,62 +75,40 @@ pub fn read_object(text: String) -> Result<Vec<Given>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format_args!("--args must be a JSON object: {error}"));
     let object = Raw::parse(text.trim().to_owned()).map_err(|error| wrong(&error))?;
     let members = members(&object, &Bounds::default()).map_err(|error| wrong(&error))?;
-    let given =
-        |(name, value): (std::borrow::Cow<'_, str>, Raw)| Given { name: name.into_owned(), value: Value::Json(value) };
+    let given = |(name, value): (std::borrow::Cow<'_, str>, Raw)| Given {
+        name: name.into_owned(),
+        value: Value::Member(value),
+    };
     Ok(members.into_iter().map(given).collect())
 }
 
-/// Puts everything together; what comes later goes before what came earlier. What the schema forbids or misses is an
-/// error by name.
-pub fn compose(given: Vec<Given>, tool: &str, schema: Option<&Schema>) -> Result<Raw, Failure> {
-    let mut arguments: Vec<(String, Raw)> = Vec::new();
-    for Given { name, value } in given {
-        check_name(&name, tool, schema)?;
-        let value = match value {
-            Value::Json(value) => value,
-            Value::Text(text) => typed(&name, text, schema)?,
-        };
-        arguments.retain(|(other, _)| *other != name);
-        arguments.push((name, value));
+/// Arguments put together, and what is odd about them without being wrong.
+#[derive(Debug)]
+pub struct Composed {
+    pub arguments: Raw,
+    pub warnings: Vec<String>,
+}
+
+/// Puts everything together; what comes later goes before what came earlier. What the schema forbids or misses is named,
+/// all of it at once. What was typed as `name:=JSON` is sent as it is.
+pub fn compose(given: Vec<Given>, tool: &str, schema: Option<&Schema>) -> Result<Composed, Failure> {
+    let mut last: Vec<Given> = Vec::new();
+    for next in given {
+        last.retain(|other| other.name != next.name);
+        last.push(next);
     }
-    check_required(&arguments, tool, schema)?;
+    let mut check = Check::new(tool, schema);
     let mut object = String::from("{");
-    for (name, value) in &arguments {
+    for given in last {
         let comma = if object.len() > 1 { "," } else { "" };
-        let name = serde_json::to_string(name).map_err(Failure::other)?;
-        object.push_str(&format!("{comma}{name}:{}", value.get()));
+        let name = serde_json::to_string(&given.name).map_err(Failure::other)?;
+        if let Some(value) = check.argument(given) {
+            object.push_str(&format!("{comma}{name}:{}", value.get()));
+        }
     }
     object.push('}');
-    Raw::parse(object).map_err(Failure::other)
-}
-
-fn typed(name: &str, text: String, schema: Option<&Schema>) -> Result<Raw, Failure> {
-    let types = schema.map(|schema| schema.types_of(name)).unwrap_or_default();
-    types.read(&text).map_err(|wanted| {
-        Failure::usage(format_args!("`{name}` must be {wanted}, not `{text}`"))
-            .hint(format_args!("to send other JSON all the same, write {name}:=JSON"))
-    })
-}
-
-fn check_name(name: &str, tool: &str, schema: Option<&Schema>) -> Result<(), Failure> {
-    let Some(schema) = schema.filter(|schema| schema.is_closed() && !schema.has(name)) else { return Ok(()) };
-    let failure = Failure::usage(format_args!("the tool `{tool}` takes no argument `{name}`"));
-    let close = nearest(name, schema.names());
-    Err(match close.first() {
-        Some(close) => failure.hint(format_args!("did you mean `{close}`?")),
-        None => failure.hint(schema.usage()),
-    })
-}
-
-fn check_required(arguments: &[(String, Raw)], tool: &str, schema: Option<&Schema>) -> Result<(), Failure> {
-    let Some(schema) = schema else { return Ok(()) };
-    let is_missing = |name: &&str| !arguments.iter().any(|(given, _)| given == name);
-    let missing: Vec<String> = schema.required().filter(is_missing).map(|name| format!("`{name}`")).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let failure = Failure::usage(format_args!("the tool `{tool}` needs {}", missing.join(", ")));
-    Err(failure.hint(schema.usage()))
+    let warnings = check.finish()?;
+    Ok(Composed { arguments: Raw::parse(object).map_err(Failure::other)?, warnings })
 }
 
 #[cfg(test)]
@@ -131,7 +119,8 @@ mod tests {
         "$defs":{"Color":{"enum":["red","blue"]}},
         "properties":{"text":{"type":"string"},"n":{"type":"integer"},"x":{"type":"number"},"b":{"type":"boolean"},
         "l":{"type":"array"},"o":{"type":"object"},"z":{"type":["null","integer"]},"c":{"$ref":"#/$defs/Color"},
-        "any":{"anyOf":[{"type":"integer"},{"type":"null"}]},"free":{}}}"##;
+        "any":{"anyOf":[{"type":"integer"},{"type":"null"}]},"free":{},
+        "low":{"type":"integer","minimum":1,"maximum":10}}}"##;
 
     #[track_caller]
     fn check(words: &[&str], expected: Result<&str, &str>) {
@@ -139,7 +128,7 @@ mod tests {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let composed = read_words(&words, Path::new("/"))
             .and_then(|given| compose(given, "tool", Some(&schema)))
-            .map(|raw| raw.get().to_owned())
+            .map(|composed| composed.arguments.get().to_owned())
             .map_err(|failure| failure.error.message);
         assert_eq!(composed.as_deref().map_err(String::as_str), expected);
     }
@@ -164,6 +153,14 @@ mod tests {
         check(&["text=t", "z=x"], Err("`z` must be null or an integer, not `x`"));
         check(&["n=1"], Err("the tool `tool` needs `text`"));
         check(&["txt=a"], Err("the tool `tool` takes no argument `txt`"));
+        check(
+            &["text=t", "n=x", "b=1", "c=green"],
+            Err("`n` must be an integer, not `x`; `b` must be true or false, not `1`; \
+                 `c` must be one of `red`, `blue`, not `green`"),
+        );
+        check(&["n=1", "zzz=1"], Err("the tool `tool` takes no argument `zzz`; the tool `tool` needs `text`"));
+        check(&["text=t", "low=0"], Err("`low` must be at least 1, not `0`"));
+        check(&["text=t", "low=11"], Err("`low` must be at most 10, not `11`"));
         check(&["text"], Err("`text` is no argument"));
         check(&["=x"], Err("`=x` is no argument"));
         check(&["o:={"], Err("the value of `o` is not JSON: EOF while parsing an object at line 1 column 1"));
@@ -178,8 +175,27 @@ mod tests {
         let mut given = read_object(" {\"a\": 12345678901234567890123, \"b\":[1 ,2]}\n".to_owned()).unwrap();
         given.extend(read_words(&["b=x".to_owned()], Path::new("/")).unwrap());
         let composed = compose(given, "tool", None).unwrap();
-        assert_eq!(composed.get(), r#"{"a":12345678901234567890123,"b":"x"}"#);
+        assert_eq!(composed.arguments.get(), r#"{"a":12345678901234567890123,"b":"x"}"#);
+        let schema = Schema::read(&Raw::parse(SCHEMA).unwrap());
+        let mistyped = compose(read_object(r#"{"text":1,"n":"x"}"#.to_owned()).unwrap(), "tool", Some(&schema));
+        let message = "`text` must be a text, not `1`; `n` must be an integer, not `\"x\"`";
+        assert_eq!(mistyped.unwrap_err().error.message, message);
         assert!(read_object("[1]".to_owned()).is_err());
         assert!(read_object("{\"a\":1,\"a\":2}".to_owned()).is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_not_known_is_odd_where_others_are() {
+        for (schema, warns) in [
+            (r#"{"properties":{"text":{}}}"#, true),
+            (r#"{"properties":{"text":{}},"additionalProperties":true}"#, false),
+            (r#"{"properties":{}}"#, false),
+            (r#"{"properties":{"text":{}},"anyOf":[{}]}"#, false),
+        ] {
+            let given = read_words(&["txt=a".to_owned()], Path::new("/")).unwrap();
+            let warnings = compose(given, "tool", Some(&Schema::read(&Raw::parse(schema).unwrap()))).unwrap().warnings;
+            let expected = "the tool `tool` says nothing of an argument `txt`; did you mean `text`?";
+            assert_eq!(warnings, if warns { vec![expected] } else { Vec::new() }, "{schema}");
+        }
     }
 }

@@ -1,36 +1,58 @@
 //! The commands, one module each. This one only says which there are.
 
+pub mod approve;
 mod call;
+mod clients;
+mod complete_names;
 mod completions;
+mod configuration;
 mod demo;
 mod demo_server;
+mod export;
 mod hold;
+mod import;
 mod list;
+mod logs;
+mod man;
 mod prompt;
 mod prompts;
 mod read;
 mod resources;
+mod stats;
+mod status;
 mod subscribe;
 mod templates;
+mod test;
 mod tools;
+mod why;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anstream::ColorChoice;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use wharf_spec::Surroundings;
 
+use configuration::{add, add_json, get, remove, schema, secret, switch, validate};
+
+use crate::configured::ConfigArgs;
 use crate::session;
 
 /// Where MCP servers dock: start servers, see what they offer, use it.
 #[derive(Debug, Parser)]
-#[command(name = "wharf", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "wharf", version, after_help = EXAMPLES, disable_help_subcommand = true, arg_required_else_help = true)]
 pub struct Cli {
     /// When to use colour; NO_COLOR is heeded too
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN", help_heading = "Output")]
     color: When,
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Say what is wrong with the configuration, as `wharf validate` does
+    #[arg(long, help_heading = "Configuration")]
+    validate_config: bool,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 const EXAMPLES: &str = "\
@@ -67,12 +89,57 @@ enum Command {
     Prompts(prompts::Args),
     /// Expand a prompt
     Prompt(prompt::Args),
+    /// List the servers that are configured
+    #[command(visible_alias = "ls")]
+    List(configuration::list::Args),
+    /// Show one server's configuration
+    Get(get::Args),
+    /// Add a server
+    Add(add::Args),
+    /// Add a server whose entry you have as JSON
+    AddJson(add_json::Args),
+    /// Remove a server
+    #[command(visible_alias = "rm")]
+    Remove(remove::Args),
+    /// Switch a server on
+    Enable(switch::Args),
+    /// Switch a server off
+    Disable(switch::Args),
+    /// Say what is wrong with the configuration
+    Validate(validate::Args),
+    /// Take servers over from the files of other programs
+    Import(import::Args),
+    /// Write servers as the file of another program
+    Export(export::Args),
+    /// Write the JSON Schema of configuration files
+    Schema(schema::Args),
+    /// Keep secrets that a configuration refers to
+    Secret(secret::Args),
+    /// Look at what the project's servers would run, and approve them
+    Approve(approve::Args),
+    /// Take an approval back
+    Revoke(approve::RevokeArgs),
     /// Watch a server and show what changes
     Subscribe(subscribe::Args),
+    /// Show what servers wrote to stderr
+    Logs(logs::Args),
+    /// Connect to the configured servers and show how they are
+    Status(status::Args),
+    /// See whether a configured server works
+    Test(test::Args),
+    /// Find out why a configured server does not work
+    Why(why::Args),
+    /// How often tools were called, and how long that took
+    Stats(stats::Args),
     /// A harmless server to try things on
     DemoServer(demo_server::Args),
     /// Write the completions of a shell
     Completions(completions::Args),
+    /// Write the manual pages
+    Man(man::Args),
+    /// Write the names a shell may complete; for its scripts
+    #[command(hide = true)]
+    CompleteNames(complete_names::Args),
     /// Keep servers open until told otherwise; for proofs
     #[command(hide = true)]
     Hold(hold::Args),
@@ -82,9 +149,18 @@ enum Command {
 pub struct Edge {
     pub surroundings: Surroundings,
     pub color: ColorChoice,
+    pub config: ConfigArgs,
 }
 
 impl Cli {
+    /// Reads the arguments; where they are wrong, or help is wanted, says so and ends the program.
+    pub fn read(arguments: Vec<OsString>) -> Self {
+        let command = Self::command();
+        let arguments = call::sorted(&command, without_prefix(arguments));
+        let read = command.try_get_matches_from(arguments).and_then(|matches| Self::from_arg_matches(&matches));
+        read.unwrap_or_else(|error| error.exit())
+    }
+
     /// Runs the command.
     pub fn run(self, surroundings: Surroundings) -> ExitCode {
         let color = match self.color {
@@ -92,8 +168,13 @@ impl Cli {
             When::Always => ColorChoice::AlwaysAnsi,
             When::Never => ColorChoice::Never,
         };
-        let edge = Edge { surroundings, color };
-        match self.command {
+        let edge = Edge { surroundings, color, config: self.config };
+        let command = match self.command {
+            _ if self.validate_config => Command::Validate(validate::Args::default()),
+            Some(command) => command,
+            None => Self::command().error(ErrorKind::MissingSubcommand, "no command was given").exit(),
+        };
+        match command {
             Command::Demo(args) => session::run(edge, &args.common(), async |on| demo::run(&args, on).await),
             Command::Tools(args) => session::run(edge, &args.common, async |on| tools::run(&args, on).await),
             Command::Call(args) => session::run(edge, &args.common, async |on| call::run(&args, on).await),
@@ -103,17 +184,47 @@ impl Cli {
             Command::Prompts(args) => session::run(edge, &args.common, async |on| prompts::run(&args, on).await),
             Command::Prompt(args) => session::run(edge, &args.common, async |on| prompt::run(&args, on).await),
             Command::Subscribe(args) => session::run(edge, &args.common, async |on| subscribe::run(&args, on).await),
+            Command::List(args) => {
+                session::run(edge, &args.common(), async |on| configuration::list::run(&args, on).await)
+            }
+            Command::Get(args) => session::run(edge, &args.common(), async |on| get::run(&args, on).await),
+            Command::Add(args) => session::run(edge, &args.common(), async |on| add::run(&args, on).await),
+            Command::AddJson(args) => session::run(edge, &args.common(), async |on| add_json::run(&args, on).await),
+            Command::Remove(args) => session::run(edge, &args.common(), async |on| remove::run(&args, on).await),
+            Command::Enable(args) => session::run(edge, &args.common(), async |on| switch::enable(&args, on).await),
+            Command::Disable(args) => session::run(edge, &args.common(), async |on| switch::disable(&args, on).await),
+            Command::Validate(args) => session::run(edge, &args.common(), async |on| validate::run(&args, on).await),
+            Command::Import(args) => session::run(edge, &args.common, async |on| import::run(&args, on).await),
+            Command::Export(args) => session::run(edge, &args.common, async |on| export::run(&args, on).await),
+            Command::Schema(args) => session::run(edge, &args.common(), async |on| schema::run(on).await),
+            Command::Secret(args) => session::run(edge, &args.common(), async |on| secret::run(&args, on).await),
+            Command::Approve(args) => session::run(edge, &args.common, async |on| approve::run(&args, on).await),
+            Command::Revoke(args) => session::run(edge, &args.common, async |on| approve::revoke(&args, on).await),
+            Command::Logs(args) => session::run(edge, &args.common(), async |on| logs::run(&args, on).await),
+            Command::Status(args) => session::run(edge, &args.common, async |on| status::run(&args, on).await),
+            Command::Test(args) => session::run(edge, &args.common, async |on| test::run(&args, on).await),
+            Command::Why(args) => session::run(edge, &args.common, async |on| why::run(&args, on).await),
+            Command::Stats(args) => session::run(edge, &args.common, async |on| stats::run(&args, on).await),
             Command::DemoServer(args) => demo_server::run(args),
             Command::Completions(args) => completions::run(&args),
+            Command::Man(args) => man::run(&args),
+            Command::CompleteNames(args) => complete_names::run(&args, edge),
             Command::Hold(args) => session::run(edge, &args.common, async |on| hold::run(&args, on).await),
         }
     }
 }
 
+/// Fingers that know other programs type `mcp` first: `wharf mcp list`.
+fn without_prefix(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.len() > 2 && arguments[1] == "mcp" {
+        arguments.remove(1);
+    }
+    arguments
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_arguments_are_consistent() {

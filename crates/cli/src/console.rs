@@ -93,6 +93,19 @@ impl Console {
         })
     }
 
+    /// Writes data in the place of the lines written last, this many of them. For a terminal only.
+    pub fn redraw(&self, lines: usize, text: impl Display) -> Result<(), Failure> {
+        self.write(|| {
+            if lines > 0 {
+                // Not by way of the stream that takes colours away: it would take this away as well.
+                write!(io::stdout(), "\x1b[{lines}A\x1b[J")?;
+            }
+            let mut out = AutoStream::new(io::stdout().lock(), self.manner.color);
+            write!(out, "{text}")?;
+            out.flush()
+        })
+    }
+
     /// Writes one JSON document on a line of its own.
     pub fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(document).map_err(Failure::other)?;

@@ -1,12 +1,63 @@
 //! Blocks of content as text: what a person reads, and what goes under `output`.
 
+use std::path::PathBuf;
+
 use wharf_wire::{Content, ResourceContents};
+
+use crate::failure::Failure;
+use crate::saving::Shelf;
 
 /// The text of all blocks, a line break between them; what is not text becomes a reference with type and size.
 ///
 /// Untrusted: whoever shows it escapes it.
 pub fn text_view(blocks: &[Content]) -> String {
     blocks.iter().map(block_text).collect::<Vec<_>>().join("\n")
+}
+
+/// The same; where there is a shelf, what is not text is saved on it, and the reference says where.
+pub fn text_saving(blocks: &[Content], mut shelf: Option<&mut Shelf>) -> Result<String, Failure> {
+    let texts = blocks.iter().map(|block| {
+        let file = saved_block(block, shelf.as_deref_mut())?;
+        Ok(with_file(block_text(block), file))
+    });
+    Ok(texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))
+}
+
+/// The same for the contents of resources.
+pub fn resources_saving(contents: &[ResourceContents], mut shelf: Option<&mut Shelf>) -> Result<String, Failure> {
+    let texts = contents.iter().map(|contents| {
+        let file = saved_resource(contents, shelf.as_deref_mut())?;
+        Ok(with_file(resource_text(contents), file))
+    });
+    Ok(texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))
+}
+
+fn saved_block(block: &Content, shelf: Option<&mut Shelf>) -> Result<Option<PathBuf>, Failure> {
+    let Some(shelf) = shelf else { return Ok(None) };
+    match block {
+        Content::Image { data, mime_type, .. } | Content::Audio { data, mime_type, .. } => {
+            shelf.save(data, Some(mime_type)).map(|path| Some(path.to_owned()))
+        }
+        Content::Resource { resource, .. } => saved_resource(resource, Some(shelf)),
+        _ => Ok(None),
+    }
+}
+
+fn saved_resource(contents: &ResourceContents, shelf: Option<&mut Shelf>) -> Result<Option<PathBuf>, Failure> {
+    match (&contents.blob, shelf) {
+        (Some(blob), Some(shelf)) if contents.text.is_none() => {
+            shelf.save(blob, contents.mime_type.as_deref()).map(|path| Some(path.to_owned()))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A reference, and where what it stands for lies now.
+fn with_file(reference: String, file: Option<PathBuf>) -> String {
+    match (file, reference.strip_suffix(']')) {
+        (Some(file), Some(open)) => format!("{open}, saved as {}]", file.display()),
+        _ => reference,
+    }
 }
 
 fn block_text(block: &Content) -> String {

@@ -100,34 +100,35 @@ impl Ending {
 }
 
 impl Failure {
-    fn new(kind: Kind, message: impl Display) -> Self {
+    /// A failure of this kind.
+    pub fn of(kind: Kind, message: impl Display) -> Self {
         Self { kind, error: Box::new(Report { message: message.to_string(), ..Report::default() }), hints: Vec::new() }
     }
 
     /// What was typed cannot be done.
     pub fn usage(message: impl Display) -> Self {
-        Self::new(Kind::Usage, message)
+        Self::of(Kind::Usage, message)
     }
 
     /// The server does not offer it.
     pub fn unsupported(message: impl Display) -> Self {
-        Self::new(Kind::Unsupported, message)
+        Self::of(Kind::Unsupported, message)
     }
 
     /// Something else.
     pub fn other(message: impl Display) -> Self {
-        Self::new(Kind::Other, message)
+        Self::of(Kind::Other, message)
     }
 
     /// A signal came.
     pub fn interrupted() -> Self {
-        Self::new(Kind::Interrupted, "interrupted")
+        Self::of(Kind::Interrupted, "interrupted")
     }
 
     /// Output cannot be written.
     pub fn stdout(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::new(Kind::OutputClosed, "the output was closed"),
+            io::ErrorKind::BrokenPipe => Self::of(Kind::OutputClosed, "the output was closed"),
             _ => Self::other(format_args!("the output cannot be written: {error}")),
         }
     }

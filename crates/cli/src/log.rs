@@ -22,6 +22,10 @@ struct Words {
 }
 
 impl Visit for Words {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         match field.name() {
             "server" => self.server = Some(format!("{value:?}")),

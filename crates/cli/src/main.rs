@@ -10,20 +10,31 @@
     reason = "the command line is the one place that prints, exits and reads the environment"
 )]
 
+mod age;
 mod call_arguments;
 mod clock;
+mod columns;
 mod command;
+mod configured;
 mod console;
 mod content;
 mod demo_server;
 mod failure;
+mod hosting;
 mod log;
+mod masked;
 mod nearest;
 mod panic;
+mod probe;
 mod question;
+mod saving;
+mod scope;
+mod search;
+mod selector;
 mod servers;
 mod services;
 mod session;
+mod shown_path;
 mod signals;
 mod stdin;
 mod style;
@@ -32,13 +43,12 @@ mod tap;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use wharf_spec::Surroundings;
 
 fn main() -> ExitCode {
     wharf_client::guard::run_if_asked();
     panic::explain();
-    let cli = command::Cli::parse();
+    let cli = command::Cli::read(std::env::args_os().collect());
     let surroundings =
         Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap_or_default() };
     cli.run(surroundings)

@@ -1,6 +1,10 @@
 //! What a bug of ours looks like to the person in front of it: one line, and never a stack trace.
+//!
+//! What a panic says may hold whatever went wrong, a secret included: only a text that stands in the program itself is
+//! shown.
 
 use std::panic::PanicHookInfo;
+use std::path::Path;
 
 /// Replaces the usual report of a panic.
 pub fn explain() {
@@ -8,7 +12,52 @@ pub fn explain() {
 }
 
 fn told(panic: &PanicHookInfo<'_>) -> String {
-    let what = panic.payload_as_str().unwrap_or("no reason given");
-    let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
-    format!("error: this is a bug in Wharf: {what}{place}. Please report it.")
+    let what = panic.payload().downcast_ref::<&'static str>().map(|what| format!(": {what}")).unwrap_or_default();
+    let place = panic.location().map(|place| format!(" ({}:{})", short(place.file()), place.line()));
+    let place = place.unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "error: this is a bug in Wharf {version}{what}{place}.\n  hint: please report this line and what you did where \
+         you have Wharf from, under \"issues\"; a stack trace is not needed"
+    )
+}
+
+/// The last parts of a path: where on somebody's disk the program was built is nobody's business.
+fn short(file: &str) -> String {
+    let parts: Vec<_> = Path::new(file).components().rev().take(4).collect();
+    parts.into_iter().rev().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// What the hook would say of a panic of this thread.
+    fn said(panics: fn()) -> String {
+        let told_text = Arc::new(Mutex::new(String::new()));
+        let (heard, before) = (told_text.clone(), std::panic::take_hook());
+        let before = Arc::new(before);
+        let (usual, here) = (before.clone(), std::thread::current().id());
+        std::panic::set_hook(Box::new(move |panic| match std::thread::current().id() == here {
+            true => *heard.lock().unwrap() = told(panic),
+            false => usual(panic),
+        }));
+        let _ = std::panic::catch_unwind(panics);
+        let _ = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| before(panic)));
+        std::mem::take(&mut *told_text.lock().unwrap())
+    }
+
+    #[test]
+    fn a_panic_tells_where_and_no_value() {
+        let value = said(|| panic!("the token is {}", std::hint::black_box("hushhush")));
+        assert!(value.contains("cli/src/panic.rs:") && value.contains("report") && !value.contains("hush"), "{value}");
+        let refused = said(|| {
+            let _: u8 = std::hint::black_box("hushhush").parse().map_err(|_| "hushhush".to_owned()).unwrap();
+        });
+        assert!(refused.contains("bug in Wharf") && !refused.contains("hush"), "{refused}");
+        assert!(said(|| panic!("a plain reason")).contains(": a plain reason ("));
+        assert_eq!(short("/a/b/c/d/src/x.rs"), "c/d/src/x.rs");
+    }
 }

@@ -9,6 +9,7 @@ mod form;
 mod given;
 mod link;
 mod opener;
+mod secret;
 mod terminal;
 mod typed;
 
@@ -25,6 +26,7 @@ use link::{Link, LinkTalk};
 
 pub use given::from_answers;
 pub use opener::Opener;
+pub use secret::secrets;
 
 /// Who asks, and how it is put.
 pub struct Asking<'a> {
@@ -132,6 +134,24 @@ fn open(asking: &Asking<'_>, link: &Link) {
 /// Whether somebody can be asked at all.
 pub fn is_somebody_there() -> bool {
     terminal::is_there()
+}
+
+/// Says something and asks yes or no; anything but a clear yes is a no. Only where somebody is there.
+///
+/// Dropped, it abandons the question.
+pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
+    let _terminal = TERMINAL.lock().await;
+    let _floor = console.take_floor();
+    terminal::forget_typed();
+    console.say(say);
+    loop {
+        let Heard::Line(line) = terminal::hear(console, prompt).await else { return false };
+        match line.trim().to_lowercase().as_str() {
+            "y" | "yes" => return true,
+            "" | "n" | "no" => return false,
+            _ => console.say("  Answer y or n."),
+        }
+    }
 }
 
 /// Waits for the person to say that they are done with a page they agreed to open. Where nobody is there, for ever:

@@ -1,33 +1,31 @@
-//! Servers named on the command line: how to start them, what to call them, and connecting to all of them at once.
+//! The servers of a command: configured ones by name, others by how they are started or dialled; and connecting to
+//! all of them at once.
 
 mod connect;
 mod name;
+mod named;
+mod starting;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use url::Url;
-use wharf_spec::{EnvValue, HttpForm, HttpSpec, Secret, ServerSpec, StdioSpec, Surroundings};
+use wharf_spec::{EnvValue, HttpForm, HttpSpec, Secret, ServerEntry, ServerName, ServerSpec, StdioSpec};
 
-use crate::console::Console;
 use crate::failure::Failure;
+use crate::session::Session;
 
 pub use connect::{connect_one, each};
+pub use named::{is_address, is_entry_of_file, names};
+pub use starting::while_starting;
 
-/// A server of this command.
-#[derive(Debug, Clone)]
-pub struct Server {
-    pub name: String,
-    pub spec: ServerSpec,
-}
-
-/// The one server a command talks to.
+/// The one server a command talks to, where it is not a configured one.
 #[derive(Debug, Args)]
 pub struct OneServer {
-    /// The command that starts the server, split like a shell line but never run by a shell
-    #[arg(long, value_name = "COMMAND", required_unless_present = "url", help_heading = "Server")]
+    /// The command that starts a server that is not configured, split like a shell line but never run by a shell
+    #[arg(long, value_name = "COMMAND", help_heading = "Server")]
     stdio: Option<String>,
-    /// The address of the server: http:// or https://
+    /// The address of a server that is not configured: http:// or https://
     #[arg(long, value_name = "URL", conflicts_with = "stdio", help_heading = "Server")]
     url: Option<String>,
     #[command(flatten)]
@@ -39,10 +37,14 @@ pub struct OneServer {
 /// The servers a command talks to.
 #[derive(Debug, Args)]
 pub struct ManyServers {
-    /// The command that starts a server, split like a shell line but never run by a shell; may be repeated
-    #[arg(long, value_name = "COMMAND", required_unless_present = "url", help_heading = "Server")]
+    /// The servers: names of the configuration, addresses, or FILE:NAME; without any, all that are configured
+    #[arg(value_name = "SERVER")]
+    names: Vec<String>,
+    /// The command that starts a server that is not configured, split like a shell line but never run by a shell; may
+    /// be repeated
+    #[arg(long, value_name = "COMMAND", help_heading = "Server")]
     stdio: Vec<String>,
-    /// The address of a server: http:// or https://; may be repeated
+    /// The address of a server that is not configured: http:// or https://; may be repeated
     #[arg(long, value_name = "URL", help_heading = "Server")]
     url: Vec<String>,
     #[command(flatten)]
@@ -69,19 +71,19 @@ struct Start {
 #[derive(Debug, Args)]
 struct Dial {
     /// A header for the server at --url: NAME=VALUE; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", requires = "url", help_heading = "Server at a URL")]
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Server at a URL")]
     header: Vec<String>,
     /// Which form of the protocol the server at --url speaks
-    #[arg(long, value_enum, default_value_t = Transport::Auto, requires = "url", help_heading = "Server at a URL")]
+    #[arg(long, value_enum, default_value_t = Transport::Auto, help_heading = "Server at a URL")]
     transport: Transport,
     /// The proxy to reach the server at --url through; none is taken from the environment
-    #[arg(long, value_name = "URL", requires = "url", help_heading = "Server at a URL")]
+    #[arg(long, value_name = "URL", help_heading = "Server at a URL")]
     proxy: Option<String>,
     /// A file of certificates to trust beside the system's own, in PEM; may be repeated
-    #[arg(long, value_name = "FILE", requires = "url", help_heading = "Server at a URL")]
+    #[arg(long, value_name = "FILE", help_heading = "Server at a URL")]
     ca: Vec<PathBuf>,
     /// A file with your own certificate and its key, in PEM
-    #[arg(long, value_name = "FILE", requires = "url", help_heading = "Server at a URL")]
+    #[arg(long, value_name = "FILE", help_heading = "Server at a URL")]
     client_cert: Option<PathBuf>,
 }
 
@@ -96,40 +98,72 @@ enum Transport {
 }
 
 impl OneServer {
-    pub fn resolve(&self, surroundings: &Surroundings, console: &Console) -> Result<Server, Failure> {
+    /// Whether the server is given here, so that no word names it.
+    pub fn is_given(&self) -> bool {
+        self.stdio.is_some() || self.url.is_some()
+    }
+
+    /// The server: the one that is given here, or else the one that a word names.
+    pub async fn resolve(&self, session: &Session, word: Option<&str>) -> Result<ServerEntry, Failure> {
         let mut servers = Vec::new();
-        self.start.resolve(self.stdio.as_slice(), surroundings, console, &mut servers)?;
-        self.dial.resolve(self.url.as_slice(), &mut servers)?;
-        servers.pop().ok_or_else(|| Failure::usage("no server was given"))
+        match word {
+            Some(word) => servers.push(named::named(session, word, &self.dial).await?),
+            None => {
+                self.start.resolve(self.stdio.as_slice(), session, &mut servers)?;
+                self.dial.resolve(self.url.as_slice(), &mut servers)?;
+            }
+        }
+        self.start.check(self.stdio.as_slice())?;
+        let address = word.filter(|word| is_address(word));
+        self.dial.check(self.url.iter().len() + address.iter().len())?;
+        servers.pop().ok_or_else(|| named::nowhere(session))
+    }
+
+    /// Takes the server's name off the words of a command, unless the server is given here.
+    pub fn first_of<'a>(&self, words: &'a [String]) -> (Option<&'a str>, &'a [String]) {
+        match words {
+            [name, rest @ ..] if !self.is_given() => (Some(name), rest),
+            words => (None, words),
+        }
     }
 }
 
 impl ManyServers {
-    pub fn resolve(&self, surroundings: &Surroundings, console: &Console) -> Result<Vec<Server>, Failure> {
-        let mut servers = Vec::new();
-        self.start.resolve(&self.stdio, surroundings, console, &mut servers)?;
+    /// The servers, and why others that were meant are not there.
+    pub async fn resolve(&self, session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
+        let (mut servers, mut failures) = (Vec::new(), Vec::new());
+        let (addresses, names): (Vec<String>, Vec<String>) =
+            self.names.iter().cloned().partition(|word| is_address(word));
+        for word in &names {
+            match named::named(session, word, &self.dial).await {
+                Ok(entry) => servers.push(entry),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        self.start.resolve(&self.stdio, session, &mut servers)?;
         self.dial.resolve(&self.url, &mut servers)?;
-        Ok(servers)
+        self.dial.resolve(&addresses, &mut servers)?;
+        if servers.is_empty() && failures.is_empty() {
+            (servers, failures) = named::all(session).await?;
+        }
+        self.start.check(&self.stdio)?;
+        self.dial.check(self.url.len() + addresses.len())?;
+        if servers.is_empty() && failures.is_empty() { Err(named::nowhere(session)) } else { Ok((servers, failures)) }
     }
 }
 
-fn add(servers: &mut Vec<Server>, name: &str, spec: ServerSpec) {
+fn add(servers: &mut Vec<ServerEntry>, name: &str, spec: ServerSpec) -> Result<(), Failure> {
     let name = name::unique(name, servers.iter().map(|server| server.name.as_str()));
-    servers.push(Server { name, spec });
+    servers.push(ServerEntry::new(ServerName::new(&name).map_err(Failure::other)?, spec));
+    Ok(())
 }
 
 impl Start {
-    fn resolve(
-        &self,
-        lines: &[String],
-        around: &Surroundings,
-        console: &Console,
-        servers: &mut Vec<Server>,
-    ) -> Result<(), Failure> {
+    fn resolve(&self, lines: &[String], session: &Session, servers: &mut Vec<ServerEntry>) -> Result<(), Failure> {
         let env = self.env.iter().map(|text| variable(text)).collect::<Result<Vec<_>, _>>()?;
         for (name, value) in &env {
-            if matches!(value, EnvValue::Inherit) && around.var(name).is_none() {
-                console.warn(format_args!("`{name}` is not set here, so the server does not get it"));
+            if matches!(value, EnvValue::Inherit) && session.surroundings.var(name).is_none() {
+                session.console.warn(format_args!("`{name}` is not set here, so the server does not get it"));
             }
         }
         for line in lines {
@@ -144,21 +178,46 @@ impl Start {
                 inherit_env: self.inherit_env,
                 hidden: Vec::new(),
             };
-            add(servers, &name, ServerSpec::Stdio(spec));
+            add(servers, &name, ServerSpec::Stdio(spec))?;
+        }
+        Ok(())
+    }
+
+    /// What is said of starting must be about a server that is started by what was typed.
+    fn check(&self, lines: &[String]) -> Result<(), Failure> {
+        let said = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env;
+        if said && lines.is_empty() {
+            return Err(Failure::usage("--env, --cwd and --inherit-env are for a server that is started here")
+                .hint("they go with --stdio"));
         }
         Ok(())
     }
 }
 
 impl Dial {
-    fn resolve(&self, urls: &[String], servers: &mut Vec<Server>) -> Result<(), Failure> {
-        let headers = self.header.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
-        if urls.len() > 1 && !headers.is_empty() {
+    /// What is said of dialling must be about the one server that is dialled by what was typed.
+    fn check(&self, addresses: usize) -> Result<(), Failure> {
+        let said = !self.header.is_empty()
+            || self.transport != Transport::Auto
+            || self.proxy.is_some()
+            || !self.ca.is_empty()
+            || self.client_cert.is_some();
+        if said && addresses == 0 {
+            let options = "--header, --transport, --proxy, --ca and --client-cert";
+            return Err(Failure::usage(format_args!("{options} are for a server at a URL"))
+                .hint("they go with --url, or with an address in the place of a server's name"));
+        }
+        if addresses > 1 && !self.header.is_empty() {
             // What is meant for one of them is a secret from the others.
             return Err(
                 Failure::usage("--header goes with one --url only").hint("ask each server with a command of its own")
             );
         }
+        Ok(())
+    }
+
+    fn resolve(&self, urls: &[String], servers: &mut Vec<ServerEntry>) -> Result<(), Failure> {
+        let headers = self.header.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
         for text in urls {
             let mut spec = HttpSpec::new(address(text)?);
             spec.headers.clone_from(&headers);
@@ -170,7 +229,7 @@ impl Dial {
             spec.proxy = self.proxy.as_deref().map(Secret::new);
             spec.extra_ca.clone_from(&self.ca);
             spec.client_certificate.clone_from(&self.client_cert);
-            add(servers, &name::of_url(&spec.url), ServerSpec::Http(spec));
+            add(servers, &name::of_url(&spec.url), ServerSpec::Http(spec))?;
         }
         Ok(())
     }
@@ -197,7 +256,7 @@ fn header(text: &str) -> Result<(String, Secret), Failure> {
 /// Splits a command line. Quotes and backslashes work as in a shell; nothing else does.
 fn words(line: &str) -> Result<Vec<String>, Failure> {
     let Some(words) = shlex::split(line) else {
-        return Err(Failure::usage(format_args!("a quote is not closed in --stdio `{line}`")));
+        return Err(Failure::usage("a quote is not closed in --stdio"));
     };
     if words.is_empty() {
         return Err(Failure::usage("--stdio is empty").hint("give the command that starts the server"));

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use tokio::sync::mpsc;
-use wharf_client::Services;
+use wharf_client::{Connection, ServerFacts, Services};
 use wharf_wire::LogLevel;
 
 use crate::failure::Failure;
@@ -80,5 +80,14 @@ impl Offer {
             outcome = work => outcome,
             Some(failure) = self.misfits.recv() => Err(failure),
         }
+    }
+}
+
+/// Says so where logs were asked for and there are none.
+pub fn warn_of_logs(session: &Session, services: &Services, connection: &Connection) {
+    let ServerFacts { name, capabilities, .. } = connection.facts();
+    // With --debug nobody may have asked for them.
+    if services.logs.is_some() && !capabilities.logging && !session.console.manner.debug {
+        session.console.warn(format_args!("{name} offers no logs, so none will be shown"));
     }
 }

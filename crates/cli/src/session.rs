@@ -10,17 +10,19 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::task::JoinSet;
-use wharf_client::{ConnectOptions, Connection, Limits};
+use wharf::{Events, Host, ServerLogs};
+use wharf_client::{ConnectOptions, Connection, Limits, ProcessLog, Tap};
 use wharf_spec::Surroundings;
 
 use crate::command::Edge;
+use crate::configured::Configuration;
 use crate::console::{Console, Manner};
 use crate::failure::{Failure, Kind, Outcome, render};
 use crate::log::Talk;
 use crate::signals::FirstSignal;
 use crate::style::{QUIET, paint};
 use crate::table::wrap;
-use crate::tap::{ServerTap, TraceFile};
+use crate::tap::{CommandTap, TraceFile};
 
 /// What every command that talks to servers takes.
 #[derive(Debug, Default, Args)]
@@ -28,7 +30,7 @@ pub struct Common {
     /// Write one JSON document instead of text
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// Show every message and step on stderr
+    /// Show every message and step on stderr, as WHARF_DEBUG=1 does
     #[arg(long, help_heading = "Output")]
     pub debug: bool,
     /// Write every message to FILE as JSON lines
@@ -54,35 +56,45 @@ fn timeout(text: &str) -> Result<Duration, String> {
 pub struct Session {
     pub console: Arc<Console>,
     pub surroundings: Surroundings,
+    pub configuration: Configuration,
     limits: Limits,
     trace: Option<Arc<TraceFile>>,
+    logs: Option<Arc<ServerLogs>>,
+    /// What `--timeout` says.
+    timeout: Option<Duration>,
     open: Mutex<Vec<Connection>>,
+    /// With whoever hears what happens in them: nobody has to be told twice.
+    hosts: Mutex<Vec<(Host, Events)>>,
     /// What is still being said to servers before they are closed.
     last_words: Mutex<JoinSet<()>>,
 }
 
 /// How long a server that is being left may take to hear why.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the logs of servers may take to be written at the end.
+const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// Runs a command and tells how it ended.
 pub fn run(edge: Edge, common: &Common, body: impl AsyncFnOnce(&Session) -> Outcome) -> ExitCode {
-    let manner = Manner { json: common.json, debug: common.debug, color: edge.color };
+    let debug =
+        common.debug || edge.surroundings.var("WHARF_DEBUG").is_some_and(|value| is_yes(&value.to_string_lossy()));
+    let manner = Manner { json: common.json, debug, color: edge.color };
     let console = Arc::new(Console::new(manner));
     // Set once per process; there is nobody else to have set it.
     let _ = tracing::subscriber::set_global_default(Talk(console.clone()));
-    match perform(edge.surroundings, console.clone(), common, body) {
+    match perform(edge, console.clone(), common, body) {
         Ok(ending) => ending.exit_code(),
         Err(failure) => tell(&console, &failure),
     }
 }
 
-fn perform(
-    surroundings: Surroundings,
-    console: Arc<Console>,
-    common: &Common,
-    body: impl AsyncFnOnce(&Session) -> Outcome,
-) -> Outcome {
-    let session = Session::new(surroundings, console, common)?;
+/// Whether a variable that is set means yes: anything but nothing, `0`, `false`, `no` and `off`.
+fn is_yes(value: &str) -> bool {
+    !["", "0", "false", "no", "off"].contains(&value.trim().to_ascii_lowercase().as_str())
+}
+
+fn perform(edge: Edge, console: Arc<Console>, common: &Common, body: impl AsyncFnOnce(&Session) -> Outcome) -> Outcome {
+    let session = Session::new(edge, console, common)?;
     let system = |error: io::Error| Failure::other(format_args!("the system refused: {error}"));
     // Two threads, so that a reader who stops reading our output does not keep us from hearing a signal.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(system)?;
@@ -110,7 +122,7 @@ fn tell(console: &Console, failure: &Failure) -> ExitCode {
 }
 
 impl Session {
-    fn new(surroundings: Surroundings, console: Arc<Console>, common: &Common) -> Result<Self, Failure> {
+    fn new(edge: Edge, console: Arc<Console>, common: &Common) -> Result<Self, Failure> {
         let mut limits = Limits::default().one_shot();
         if let Some(timeout) = common.timeout {
             limits.startup = timeout;
@@ -118,12 +130,35 @@ impl Session {
             limits.call_max = limits.call_max.max(timeout);
         }
         let trace = common.trace.as_deref().map(TraceFile::create).transpose()?.map(Arc::new);
-        Ok(Self { console, surroundings, limits, trace, open: Mutex::default(), last_words: Mutex::default() })
+        let Edge { surroundings, config, .. } = edge;
+        let configuration = Configuration::new(config, &surroundings, Arc::clone(&console));
+        Ok(Self {
+            logs: configuration.state.as_deref().map(|state| Arc::new(ServerLogs::beneath(state))),
+            configuration,
+            console,
+            surroundings,
+            limits,
+            trace,
+            timeout: common.timeout,
+            open: Mutex::default(),
+            hosts: Mutex::default(),
+            last_words: Mutex::default(),
+        })
     }
 
     /// How long a call may take at most.
     pub fn call_max(&self) -> Duration {
         self.limits.call_max
+    }
+
+    /// Bounds and delays of this command.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// How long a server may take, where somebody has said so with `--timeout`.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
     }
 
     /// How this command connects to a server of that name.
@@ -132,23 +167,38 @@ impl Session {
         options.name = server.to_owned();
         options.surroundings = self.surroundings.clone();
         options.limits = self.limits.clone();
-        let debug = self.console.manner.debug.then(|| self.console.clone());
-        if let Some(console) = debug.clone() {
+        if let Some(console) = self.console.manner.debug.then(|| self.console.clone()) {
             let server = server.to_owned();
             options.on_step = Some(Arc::new(move |step| {
                 let head = format!("{server} · {} ({:?}, {:.1?})", step.name, step.outcome, step.duration);
                 console.say(format_args!("{} {}", paint(QUIET, head), step.detail));
             }));
         }
-        if debug.is_some() || self.trace.is_some() {
-            options.tap = Some(Arc::new(ServerTap { server: server.to_owned(), file: self.trace.clone(), debug }));
-        }
+        options.tap = self.tap();
+        options.process_log = self.process_log();
         options
+    }
+
+    /// Sees every message of every server, where `--debug` or `--trace` want that.
+    pub fn tap(&self) -> Option<Arc<dyn Tap>> {
+        let debug = self.console.manner.debug.then(|| self.console.clone());
+        let is_wanted = debug.is_some() || self.trace.is_some();
+        is_wanted.then(|| Arc::new(CommandTap { file: self.trace.clone(), debug }) as Arc<dyn Tap>)
+    }
+
+    /// Takes what servers write to stderr; nothing where there is no place to keep it.
+    pub fn process_log(&self) -> Option<Arc<dyn ProcessLog>> {
+        self.logs.clone().map(|logs| logs as Arc<dyn ProcessLog>)
     }
 
     /// Remembers a connection, to be closed at the end.
     pub fn keep(&self, connection: &Connection) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).push(connection.clone());
+    }
+
+    /// Remembers a host, to be closed at the end.
+    pub fn keep_host(&self, host: &Host, events: Events) {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).push((host.clone(), events));
     }
 
     /// Says something to a server that is about to be left. It is waited for, but not long, before anything is closed.
@@ -161,9 +211,15 @@ impl Session {
         let mut words = std::mem::take(&mut *self.last_words.lock().unwrap_or_else(PoisonError::into_inner));
         let _ = tokio::time::timeout(LAST_WORDS, async { while words.join_next().await.is_some() {} }).await;
         let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        let hosts = std::mem::take(&mut *self.hosts.lock().unwrap_or_else(PoisonError::into_inner));
         let mut closing: JoinSet<()> =
             open.into_iter().map(|connection| async move { connection.close().await }).collect();
+        hosts.into_iter().for_each(|(host, _events)| drop(closing.spawn(async move { host.close().await })));
         while closing.join_next().await.is_some() {}
+        if let Some(logs) = &self.logs {
+            // Not worth waiting for, but for the last line of a server that has just ended.
+            let _ = tokio::time::timeout(LAST_LINES, logs.flush()).await;
+        }
     }
 }
 
@@ -172,9 +228,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_in_seconds_and_milliseconds() {
+    fn times_and_switches_are_read() {
         for (text, millis) in [("30", 30_000), ("2.5", 2500), ("7s", 7000), ("250ms", 250)] {
             assert_eq!(timeout(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for (value, yes) in [("1", true), ("yes", true), ("", false), ("0", false), ("False", false), ("off", false)] {
+            assert_eq!(is_yes(value), yes, "{value}");
         }
         for text in ["", "0", "-1", "soon", "1e99", "ms", "NaN"] {
             assert!(timeout(text).is_err(), "{text}");

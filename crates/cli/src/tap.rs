@@ -5,11 +5,10 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use wharf_client::{Direction, Tap};
+use wharf_client::{Direction, Passing, Tap};
 use wharf_spec::Untrusted;
 
 use crate::clock::timestamp;
@@ -41,9 +40,8 @@ impl TraceFile {
     }
 }
 
-/// The tap of one server.
-pub struct ServerTap {
-    pub server: String,
+/// The tap of a command: all servers, each message without the secrets of its server.
+pub struct CommandTap {
     pub file: Option<Arc<TraceFile>>,
     pub debug: Option<Arc<Console>>,
 }
@@ -57,7 +55,7 @@ struct Line<'a> {
     message: Message<'a>,
 }
 
-/// A message as it came, or as text when it is no JSON.
+/// A message as it came but for its secrets, or as text when it is no JSON.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Message<'a> {
@@ -65,20 +63,22 @@ enum Message<'a> {
     Text(String),
 }
 
-impl Tap for ServerTap {
-    fn message(&self, direction: Direction, at: SystemTime, message: &[u8]) {
+impl Tap for CommandTap {
+    fn message(&self, passing: &Passing<'_>) {
+        let Passing { server, direction, at, .. } = *passing;
         let (word, arrow) = match direction {
             Direction::Sent => ("sent", "→"),
             Direction::Received => ("received", "←"),
         };
+        let masked = passing.masked();
         if let Some(file) = &self.file {
-            let message = serde_json::from_slice(message)
-                .map_or_else(|_| Message::Text(String::from_utf8_lossy(message).into_owned()), Message::Json);
-            file.write(&Line { time: timestamp(at), server: &self.server, direction: word, message });
+            let message = serde_json::from_slice(&masked)
+                .map_or_else(|_| Message::Text(String::from_utf8_lossy(&masked).into_owned()), Message::Json);
+            file.write(&Line { time: timestamp(at), server, direction: word, message });
         }
         if let Some(console) = &self.debug {
-            let head = format!("{} {arrow}", self.server);
-            console.aside(format_args!("{} {}", paint(QUIET, head), Untrusted::from_bytes(message)));
+            let head = format!("{server} {arrow}");
+            console.aside(format_args!("{} {}", paint(QUIET, head), Untrusted::from_bytes(&masked)));
         }
     }
 }

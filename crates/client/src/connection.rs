@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wharf_spec::Redactor;
 use wharf_wire::{
     Completion, Era, Implementation, LogLevel, PromptDefinition, PromptResult, Raw, ReadResult, Reference, Resource,
     ResourceTemplate, Revision, ServerCapabilities, ToolDefinition, ToolResult, View, members, mirror_key,
@@ -122,7 +123,12 @@ impl Connection {
         self.inner.open.workers()
     }
 
-    /// The last lines the server wrote to stderr: untrusted text.
+    /// Hides the secrets of this server in a text about it.
+    pub fn redactor(&self) -> &Redactor {
+        &self.inner.open.engine.onlooker().redactor
+    }
+
+    /// The last lines the server wrote to stderr: untrusted text, without the server's secrets.
     pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
         self.inner.open.stderr_tail(lines)
     }

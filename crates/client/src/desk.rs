@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_spec::Untrusted;
+use wharf_spec::{Redactor, Untrusted};
 use wharf_wire::{
     Bounds, DecodeError, ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Revision, SamplingRequest, UrlRequest,
     View, code,
@@ -20,6 +20,7 @@ use crate::counters::{Count, Tally};
 use crate::engine::{Errand, Refusal};
 use crate::limits::Limits;
 use crate::services::{NotSampled, Pending, Services};
+use crate::tap::masked;
 
 pub(crate) const ELICIT: &str = "elicitation/create";
 pub(crate) const SAMPLE: &str = "sampling/createMessage";
@@ -33,6 +34,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Desk {
     server: String,
+    redactor: Arc<Redactor>,
     tally: Tally,
     services: Services,
     limits: Limits,
@@ -43,9 +45,9 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub fn new(server: String, services: Services, limits: Limits) -> Self {
+    pub fn new(server: String, services: Services, limits: Limits, redactor: Arc<Redactor>) -> Self {
         let level = Mutex::new(services.log_level);
-        Self { tally: Tally::new(server.clone()), server, services, limits, level, asked: Mutex::default() }
+        Self { tally: Tally::new(server.clone()), server, redactor, services, limits, level, asked: Mutex::default() }
     }
 
     /// From which level on logs are wanted, if any are.
@@ -121,10 +123,11 @@ impl Desk {
         }
     }
 
-    /// Takes what the server logs.
+    /// Takes what the server logs, and hands it on without the server's secrets.
     pub fn log(&self, params: Option<Raw>) {
         let wanted = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
+            && let Ok(params) = Raw::parse(masked(params.as_bytes(), &self.redactor).into_owned())
             && let Ok(message) = LogMessage::view(params, &self.limits.bounds)
             // Not every server keeps to the level it was told: the Python SDK 2.3 sends everything.
             && wanted.is_none_or(|level| message.level >= level)

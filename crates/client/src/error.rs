@@ -1,5 +1,7 @@
 //! How connecting and calling can fail. Messages are fragments; whoever shows them adds the rest.
 
+mod masked;
+
 use std::fmt;
 use std::io;
 use std::path::PathBuf;

@@ -10,6 +10,7 @@ use crate::cache::{Authorization, Cache};
 use crate::connect::Verdicts;
 use crate::guard::GuardProgram;
 use crate::limits::Limits;
+use crate::process_log::ProcessLog;
 use crate::services::Services;
 use crate::tap::Tap;
 use crate::trace::Step;
@@ -54,6 +55,8 @@ pub struct ConnectOptions {
     pub negotiation: Negotiation,
     /// Sees every message.
     pub tap: Option<Arc<dyn Tap>>,
+    /// Takes what the server writes to stderr, and when its process begins and ends.
+    pub process_log: Option<Arc<dyn ProcessLog>>,
     /// Hears notifications.
     pub observer: Option<Arc<dyn Observer>>,
     /// Hears of each step of connecting as it ends.

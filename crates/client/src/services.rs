@@ -58,7 +58,7 @@ pub trait RootsSource: Send + Sync {
 
 /// Takes what a server logs. Runs on the connection's own task: it must return at once.
 pub trait LogSink: Send + Sync {
-    /// One message: untrusted, and perhaps with secrets in it.
+    /// One message: untrusted, and without the secrets of its server that are known here.
     fn log(&self, server: &str, message: LogMessage);
 }
 

@@ -1,7 +1,10 @@
 //! What happened while connecting, step by step. `test`, `why` and `status` only render it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use wharf_spec::Redactor;
 
 use crate::options::StepSink;
 
@@ -21,7 +24,7 @@ pub struct Step {
     pub outcome: StepOutcome,
     /// How long it took.
     pub duration: Duration,
-    /// The evidence, escaped.
+    /// The evidence, escaped and without the secrets of the server.
     pub detail: String,
 }
 
@@ -53,17 +56,19 @@ pub(crate) struct Tracer {
     trace: ConnectTrace,
     began: Instant,
     on_step: Option<StepSink>,
+    redactor: Arc<Redactor>,
 }
 
 impl Tracer {
-    pub fn new(on_step: Option<StepSink>) -> Self {
-        Self { trace: ConnectTrace::default(), began: Instant::now(), on_step }
+    pub fn new(on_step: Option<StepSink>, redactor: Arc<Redactor>) -> Self {
+        Self { trace: ConnectTrace::default(), began: Instant::now(), on_step, redactor }
     }
 
     /// Ends the current step; the next one begins.
     pub fn step(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
         let now = Instant::now();
-        let step = Step { name, outcome, duration: now - self.began, detail: detail.to_string() };
+        let detail = self.redactor.redact_cut(&detail.to_string()).into_owned();
+        let step = Step { name, outcome, duration: now - self.began, detail };
         self.began = now;
         if let Some(on_step) = &self.on_step {
             on_step(&step);

@@ -43,11 +43,21 @@ pub(crate) struct Expanded {
 
 /// One part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part<'a> {
+pub enum Part<'a> {
+    /// What stands for itself; `${` alone was written `$${`.
     Text(&'a str),
-    Variable { name: &'a str, default: Option<&'a str> },
+    /// A variable.
+    Variable {
+        /// What it is called.
+        name: &'a str,
+        /// What counts where it is not set.
+        default: Option<&'a str>,
+    },
+    /// A secret by its name.
     Secret(&'a str),
+    /// A reference that means nothing here.
     Foreign(&'a str),
+    /// A reference that does not end.
     Unclosed,
 }
 
@@ -108,7 +118,7 @@ fn variable(name: &str, default: Option<&str>, around: &Surroundings) -> Result<
 }
 
 /// A text in its parts.
-pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
+pub fn parts(text: &str) -> Vec<Part<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {

@@ -22,12 +22,15 @@ mod problem;
 mod configured;
 mod layer;
 mod load;
+mod memory;
+mod references;
 mod resolve;
 mod settings;
 
 mod approvals;
 mod secrets;
 mod standing;
+mod watch;
 
 mod checked;
 mod describe;
@@ -37,15 +40,22 @@ mod expand;
 pub mod fields;
 mod file;
 
+mod reference;
+mod schema;
+
 pub use approvals::{Approvable, ApprovalDigest, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Approved};
 pub use configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
 pub use describe::{Draft, describe};
-pub use expand::{ExpandError, SecretSource};
+pub use expand::{ExpandError, Part, SecretSource, parts};
 pub use format::{Format, decode, read};
 pub use layer::{Layer, Places};
 pub use load::{Config, Layered, load, read_file};
 pub use place::Place;
 pub use problem::{Problem, Severity};
+pub use reference::reference;
+pub use references::{Reference, Referred};
 pub use resolve::Resolving;
+pub use schema::schema;
 pub use secrets::{FoundSecret, SecretError, SecretPlace, SecretStore, is_secret_name};
 pub use settings::{RuleText, Settings};
+pub use watch::Watch;

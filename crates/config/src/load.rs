@@ -10,6 +10,7 @@ use wharf_store::{Document, Privacy};
 use crate::entry::Said;
 use crate::file::{FileContent, FileServer, interpret};
 use crate::format::{Format, decode, read};
+use crate::memory::Memory;
 use crate::place::Place;
 use crate::standing::Standings;
 use crate::tree::Position;
@@ -50,6 +51,11 @@ pub struct Layered {
 
 /// Reads everything. Blocks.
 pub fn load(places: &Places, around: &Surroundings) -> Config {
+    load_again(places, around, &mut Memory::default())
+}
+
+/// Reads everything; a file that cannot be read, or is gone, says what it said before. Blocks.
+pub(crate) fn load_again(places: &Places, around: &Surroundings, memory: &mut Memory) -> Config {
     let mut loading = Loading {
         standings: Standings::new(places, around),
         config: Config::default(),
@@ -58,7 +64,7 @@ pub fn load(places: &Places, around: &Surroundings) -> Config {
     };
     loading.config.settings.rule_file.clone_from(&places.user);
     for source in sources(places) {
-        loading.layer(source, places);
+        loading.layer(source, places, memory);
     }
     loading.finish()
 }
@@ -68,6 +74,16 @@ impl Config {
     pub fn server(&self, name: &str) -> Option<&Configured> {
         let found = self.servers.binary_search_by(|server| server.name.as_str().cmp(name));
         found.ok().map(|position| &self.servers[position])
+    }
+
+    /// Whether both say the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let Self { servers, beside, settings, layers, problems } = self;
+        *servers == other.servers
+            && *beside == other.beside
+            && *settings == other.settings
+            && *layers == other.layers
+            && *problems == other.problems
     }
 }
 
@@ -122,14 +138,24 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    fn layer(&mut self, source: Source, places: &Places) {
-        let content = content(&source, places);
+    fn layer(&mut self, source: Source, places: &Places, memory: &mut Memory) {
+        let content = content(&source, places, memory);
         let found = !matches!(content, Ok(None));
         self.config.layers.push(Layered { layer: source.layer, file: source.file.clone(), found });
         match content {
-            Ok(None) => {}
             Ok(Some(content)) => self.lay(content, &source),
-            Err(problem) => self.config.problems.push(problem),
+            Ok(None) => {
+                if let Some(content) = before(&source, memory) {
+                    self.config.problems.push(gone(&source));
+                    self.lay(content, &source);
+                }
+            }
+            Err(mut problem) => {
+                let before = before(&source, memory);
+                problem.text.push_str(if before.is_some() { "; what it said before holds" } else { "" });
+                self.config.problems.push(problem);
+                before.into_iter().for_each(|content| self.lay(content, &source));
+            }
         }
     }
 
@@ -222,9 +248,25 @@ impl Loading<'_> {
     }
 }
 
+/// What a file said when it could last be read.
+fn before(source: &Source, memory: &Memory) -> Option<FileContent> {
+    memory.last(&source.file).and_then(|bytes| interpreted(source, bytes).ok())
+}
+
+/// A file that was there before and is not any more. Editors replace files that way, and some take their time.
+fn gone(source: &Source) -> Problem {
+    Problem {
+        code: "file_gone",
+        severity: Severity::Warning,
+        place: Some(Place { file: Arc::from(source.file.as_path()), at: Position::START }),
+        server: None,
+        text: "the file is gone; what it said before holds".to_owned(),
+        fix: Some("put it back, or start again".to_owned()),
+    }
+}
+
 /// What a source says; nothing where it is not there and need not be.
-fn content(source: &Source, places: &Places) -> Result<Option<FileContent>, Problem> {
-    let file: Arc<Path> = Arc::from(source.file.as_path());
+fn content(source: &Source, places: &Places, memory: &mut Memory) -> Result<Option<FileContent>, Problem> {
     let bytes = match &source.text {
         Some(text) => text.clone().into_bytes(),
         None => match bytes(source, places)? {
@@ -232,8 +274,16 @@ fn content(source: &Source, places: &Places) -> Result<Option<FileContent>, Prob
             None => return Ok(None),
         },
     };
+    let content = interpreted(source, &bytes)?;
+    memory.keep(&source.file, bytes);
+    Ok(Some(content))
+}
+
+/// What the bytes of a source say.
+fn interpreted(source: &Source, bytes: &[u8]) -> Result<FileContent, Problem> {
+    let file: Arc<Path> = Arc::from(source.file.as_path());
     let format = if source.layer == Layer::Flag { Format::of(&source.file) } else { Format::Json };
-    let node = decode(&bytes).and_then(|text| read(text, format)).map_err(|error| Problem {
+    let node = decode(bytes).and_then(|text| read(text, format)).map_err(|error| Problem {
         code: "unreadable",
         severity: Severity::Error,
         place: Some(Place { file: Arc::clone(&file), at: error.at }),
@@ -241,7 +291,7 @@ fn content(source: &Source, places: &Places) -> Result<Option<FileContent>, Prob
         text: error.text,
         fix: None,
     })?;
-    Ok(Some(interpret(&node, &file, source.layer)))
+    Ok(interpret(&node, &file, source.layer))
 }
 
 fn bytes(source: &Source, places: &Places) -> Result<Option<Vec<u8>>, Problem> {

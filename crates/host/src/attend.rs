@@ -24,6 +24,16 @@ const OLD_AT_LEAST: Duration = Duration::from_secs(10);
 /// The longest a changed list waits beyond that, so that many servers do not ask at once.
 const SPREAD: Duration = Duration::from_millis(200);
 
+/// How much a host wants to know of its servers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Attention {
+    /// Everything they list, and every change of it.
+    #[default]
+    Full,
+    /// Their tools, once: for a host that makes one call and is gone.
+    ToolsOnce,
+}
+
 /// Which lists to look at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Stale {
@@ -70,7 +80,10 @@ struct Attendant {
 pub(crate) async fn attend(context: Arc<Context>, server: Arc<Server>, connection: Connection, epoch: u64) {
     let (lists, stale) = (Lists::default(), Stale::ALL);
     let mut attendant = Attendant { context, server, connection, epoch, lists, stale, looked: Instant::now() };
-    attendant.watch().await;
+    match attendant.context.options.attention {
+        Attention::Full => attendant.watch().await,
+        Attention::ToolsOnce => attendant.look_once().await,
+    }
 }
 
 impl Attendant {
@@ -100,6 +113,12 @@ impl Attendant {
             version = next_version;
             self.take_rest(before);
         }
+    }
+
+    /// Learns which tools the server offers, and leaves it at that.
+    async fn look_once(&mut self) {
+        self.stale = Stale { tools: true, ..Stale::default() };
+        self.look().await;
     }
 
     /// Tells what has become of the resources an earlier connection told of.

@@ -2,7 +2,7 @@
 //!
 //! Arguments may hold secrets: of them only their names, their size and their digest are written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -82,6 +82,11 @@ struct Shape {
     names: Vec<String>,
     bytes: usize,
     sha256: String,
+}
+
+/// Where the log of a state directory is.
+pub(crate) fn path(state: &Path) -> PathBuf {
+    state.join("audit.jsonl")
 }
 
 impl Audit {

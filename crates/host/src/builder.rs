@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
-use wharf_client::{GuardProgram, Limits, LocalServer, Tap, Verdicts};
+use wharf_client::{ConnectOptions, GuardProgram, Limits, LocalServer, ProcessLog, Services, Tap, Verdicts};
 use wharf_policy::SourcedRule;
 use wharf_spec::{ServerEntry, ServerName, ServerSettings, Surroundings};
 use wharf_tools::{Gate, Registry};
 use wharf_wire::Root;
 
 use crate::ask::Asker;
+use crate::attend::Attention;
 use crate::audit::Audit;
 use crate::catalog::NameStyle;
 use crate::context::{Context, Options};
@@ -20,6 +21,7 @@ use crate::disk::{Approved, Disk};
 use crate::events::{Crier, Events};
 use crate::gate::{GateParts, RuleGate, RuleSink, SharedGate, WhenAsked};
 use crate::host::Host;
+use crate::logs::ServerLogs;
 use crate::results::ResultLimits;
 use crate::roster;
 use crate::server::{LocalFactory, Reach, Told};
@@ -38,6 +40,7 @@ pub struct HostBuilder {
     rule_sink: Option<RuleSink>,
     asker: Option<Arc<dyn Asker>>,
     state_dir: Option<PathBuf>,
+    services: Option<Services>,
 }
 
 /// Why a host could not be made.
@@ -112,7 +115,8 @@ impl HostBuilder {
         self
     }
 
-    /// Keeps catalogs, approved definitions, large results and the audit log here: a private directory, which is made.
+    /// Keeps catalogs, approved definitions, large results, the audit log and the logs of servers here: a private
+    /// directory, which is made.
     #[must_use]
     pub fn state_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.state_dir = Some(path.into());
@@ -161,10 +165,39 @@ impl HostBuilder {
         self
     }
 
+    /// Takes what servers write to stderr, and when their processes begin and end, instead of the state directory.
+    #[must_use]
+    pub fn process_log(mut self, log: Arc<dyn ProcessLog>) -> Self {
+        self.options.process_log = Some(log);
+        self
+    }
+
     /// Sees every message of every server.
     #[must_use]
     pub fn tap(mut self, tap: Arc<dyn Tap>) -> Self {
         self.options.tap = Some(tap);
+        self
+    }
+
+    /// Does this for servers, and nothing of what the asker, the roots and the events would otherwise be for.
+    #[must_use]
+    pub fn services(mut self, services: Services) -> Self {
+        self.services = Some(services);
+        self
+    }
+
+    /// How each server is connected to, by its name, in the place of surroundings, limits, guard and tap. Services are
+    /// the host's all the same.
+    #[must_use]
+    pub fn connecting(mut self, prepare: impl Fn(&str) -> ConnectOptions + Send + Sync + 'static) -> Self {
+        self.options.prepare = Some(Arc::new(prepare));
+        self
+    }
+
+    /// How much the host wants to know of its servers.
+    #[must_use]
+    pub fn attention(mut self, attention: Attention) -> Self {
+        self.options.attention = attention;
         self
     }
 
@@ -199,8 +232,13 @@ impl HostBuilder {
         Ok((Host::over(self.context().await?), all))
     }
 
-    async fn context(self) -> Result<Arc<Context>, StartError> {
+    async fn context(mut self) -> Result<Arc<Context>, StartError> {
         let crier = Arc::new(Crier::new());
+        let logs = self.state_dir.as_deref().filter(|_| self.options.process_log.is_none());
+        let logs = logs.map(|state| Arc::new(ServerLogs::beneath(state)));
+        if let Some(logs) = &logs {
+            self.options.process_log = Some(Arc::clone(logs) as Arc<dyn ProcessLog>);
+        }
         let (disk, approved, audit) = match self.state_dir {
             Some(path) => {
                 let (disk, approved) = Disk::open(path).await.map_err(StartError::Disk)?;
@@ -242,6 +280,7 @@ impl HostBuilder {
                 crier,
                 audit,
                 disk,
+                logs,
                 released: Mutex::new(approved.released),
                 background: Mutex::default(),
                 polls: Default::default(),
@@ -256,7 +295,8 @@ impl HostBuilder {
         });
         rules.serve(&context);
         // Set once, here.
-        let _ = context.services.set(crate::services::services(&context));
+        let services = self.services.unwrap_or_else(|| crate::services::services(&context));
+        let _ = context.services.set(services);
         crate::management::register(&context);
         Ok(context)
     }

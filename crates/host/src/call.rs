@@ -171,6 +171,14 @@ impl Context {
         Patience::of(timeout.or_else(|| server.kept.load().settings.timeout).unwrap_or(self.options.limits.call))
     }
 
+    /// How long is waited for a server that may have to be started first.
+    pub fn patience_at_start(&self, server: &Server) -> Patience {
+        let settings = &server.kept.load().settings;
+        let limits = &self.options.limits;
+        let time = settings.startup_timeout.unwrap_or(limits.startup) + settings.timeout.unwrap_or(limits.call);
+        Patience::of(time)
+    }
+
     async fn pass(&self, tool: &CatalogTool, arguments: &Raw, caller: &Caller) -> Result<(), HostError> {
         let refusal = match self.gate.check(Attempt { caller, tool: &tool.description, arguments }) {
             Check::Pass => return Ok(()),
@@ -320,12 +328,23 @@ impl Context {
     }
 
     /// What was permitted must be what is called: a definition that has changed meanwhile is another tool.
-    fn still_the_same(&self, tool: &CatalogTool) -> Result<(), HostError> {
+    pub fn still_the_same(&self, tool: &CatalogTool) -> Result<(), HostError> {
         let catalog = self.shelf.peek();
         match catalog.tool(&tool.id) {
             Some(now) if now.fingerprint == tool.fingerprint => Ok(()),
             Some(_) => Err(HostError::Refused(Refusal::new(RefusalReason::ApprovalStale))),
             None => Err(unknown_tool(&catalog, &tool.id)),
+        }
+    }
+
+    /// Tells and writes down that a call has ended.
+    pub fn tell_called(&self, tool: &ToolId, arguments: &Raw, caller: &Caller, how: (&Ended<'_>, Duration)) {
+        if self.crier.is_heard() {
+            let success = matches!(how.0, Ended::Answered);
+            self.crier.tell(Event::Called { tool: tool.clone(), duration: how.1, success });
+        }
+        if let Some(audit) = &self.audit {
+            audit.called(tool, arguments, caller, how);
         }
     }
 
@@ -359,14 +378,7 @@ impl Record<'_> {
     fn end(&mut self, ended: &Ended<'_>) -> Duration {
         let Some(began) = self.began.take() else { return Duration::ZERO };
         let took = began.elapsed();
-        let Self { context, tool, .. } = self;
-        if context.crier.is_heard() {
-            let success = matches!(ended, Ended::Answered);
-            context.crier.tell(Event::Called { tool: tool.id.clone(), duration: took, success });
-        }
-        if let Some(audit) = &context.audit {
-            audit.called(&tool.id, self.arguments, self.caller, (ended, took));
-        }
+        self.context.tell_called(&self.tool.id, self.arguments, self.caller, (ended, took));
         took
     }
 }

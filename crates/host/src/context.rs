@@ -8,18 +8,20 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use wharf_client::{ConnectOptions, GuardProgram, Limits, Services, Tap, Verdicts};
+use wharf_client::{ConnectOptions, GuardProgram, Limits, ProcessLog, Services, Tap, Verdicts};
 use wharf_spec::{ServerName, Surroundings};
 use wharf_tools::{Gate, nearest};
 use wharf_wire::Root;
 
 use crate::ask::Asker;
+use crate::attend::Attention;
 use crate::audit::Audit;
 use crate::catalog::NameStyle;
 use crate::disk::{Disk, Released};
 use crate::error::HostError;
 use crate::events::{Crier, Event};
 use crate::gate::RuleGate;
+use crate::logs::ServerLogs;
 use crate::management::Watches;
 use crate::polling::Polls;
 use crate::results::ResultLimits;
@@ -37,7 +39,13 @@ pub(crate) struct Options {
     pub roots: Vec<Root>,
     pub results: ResultLimits,
     pub tap: Option<Arc<dyn Tap>>,
+    pub process_log: Option<Arc<dyn ProcessLog>>,
+    pub prepare: Option<Prepare>,
+    pub attention: Attention,
 }
+
+/// How a server of this name is connected to.
+pub(crate) type Prepare = Arc<dyn Fn(&str) -> ConnectOptions + Send + Sync>;
 
 /// Everything one host shares.
 pub(crate) struct Context {
@@ -51,6 +59,8 @@ pub(crate) struct Context {
     pub crier: Arc<Crier>,
     pub audit: Option<Audit>,
     pub disk: Option<Disk>,
+    /// The log files of servers, where they are this host's own.
+    pub logs: Option<Arc<ServerLogs>>,
     /// Definitions of tools that a person has let out of quarantine.
     pub released: Mutex<Released>,
     /// Tasks that are nobody else's: what is looked at from time to time. None of them holds this.
@@ -84,14 +94,23 @@ impl Context {
 
     /// How every server is connected to, but for what is its own.
     pub fn connect_options(&self, server: &Server) -> ConnectOptions {
-        let mut options = ConnectOptions::default();
+        let mut options = match &self.options.prepare {
+            Some(prepare) => prepare(server.name.as_str()),
+            None => self.plain_options(),
+        };
         options.name = server.name.as_str().to_owned();
+        options.services = self.services.get().cloned().unwrap_or_default();
+        options.verdicts = Some(Arc::clone(&self.verdicts));
+        options
+    }
+
+    fn plain_options(&self) -> ConnectOptions {
+        let mut options = ConnectOptions::default();
         options.surroundings = self.options.surroundings.clone();
         options.limits = self.options.limits.clone();
         options.guard = self.options.guard.clone();
         options.tap = self.options.tap.clone();
-        options.services = self.services.get().cloned().unwrap_or_default();
-        options.verdicts = Some(Arc::clone(&self.verdicts));
+        options.process_log = self.options.process_log.clone();
         options
     }
 

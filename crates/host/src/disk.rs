@@ -83,18 +83,31 @@ impl Disk {
     }
 
     pub fn audit_path(&self) -> PathBuf {
-        self.path.join("audit.jsonl")
+        crate::audit::path(&self.path)
     }
 
     /// Keeps what a server lists, for the next time it is not running.
     pub fn keep_listed(&self, server: &ServerName, spec: &ServerSpec, listed: &Listed) {
         let identity = identity(spec);
         let document = self.catalog_of(server, &identity);
-        let Ok(text) = keep(listed, &identity, SystemTime::now()) else { return };
+        let listed = listed.clone();
+        self.writes.push(move || write_listed(&document, &listed, &identity));
+    }
+
+    /// Keeps the tools a server lists beside what else it listed before, unless they are the same.
+    pub fn keep_tools(&self, server: &ServerName, spec: &ServerSpec, mut listed: Listed) {
+        let identity = identity(spec);
+        let document = self.catalog_of(server, &identity);
         self.writes.push(move || {
-            if let Err(error) = document.write(text.as_bytes()) {
-                tracing::warn!("what a server lists could not be kept: {error}");
+            let before = document.load().ok().flatten().and_then(|loaded| recall(loaded.bytes, &identity).ok());
+            if let Some(before) = before {
+                if before.tools.iter().map(|tool| &tool.raw).eq(listed.tools.iter().map(|tool| &tool.raw)) {
+                    return;
+                }
+                (listed.resources, listed.templates, listed.prompts) =
+                    (before.resources, before.templates, before.prompts);
             }
+            write_listed(&document, &listed, &identity);
         });
     }
 
@@ -147,6 +160,13 @@ impl Disk {
     pub async fn flush(&self) {
         // Fails only without the sender, which is here.
         let _ = self.writes.pending.subscribe().wait_for(|pending| *pending == 0).await;
+    }
+}
+
+fn write_listed(document: &Document, listed: &Listed, identity: &str) {
+    let Ok(text) = keep(listed, identity, SystemTime::now()) else { return };
+    if let Err(error) = document.write(text.as_bytes()) {
+        tracing::warn!("what a server lists could not be kept: {error}");
     }
 }
 

@@ -20,6 +20,7 @@ use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::error::HostError;
 use crate::events::Events;
+use crate::permit::Permit;
 use crate::roster::{self, Changes};
 use crate::server::{Kept, Server, Told};
 use crate::stats::{Stats, ToolStats};
@@ -87,6 +88,12 @@ impl Host {
         options: CallOptions,
     ) -> Result<Answer, HostError> {
         self.context().request(server, method, params, options).await
+    }
+
+    /// Permits a call, if the gate lets it pass, for somebody who makes it on the server's own connection. Waits for the
+    /// server where need be.
+    pub async fn permit(&self, tool: &ToolId, arguments: &Raw, options: CallOptions) -> Result<Permit, HostError> {
+        Permit::ask(self.context(), tool, arguments, &options).await
     }
 
     /// The tool a name stands for, in whichever way somebody spelt it.
@@ -176,6 +183,19 @@ impl Host {
         for server in servers.values() {
             server.settled().await;
         }
+    }
+
+    /// Waits until a server is ready and its tools are in the catalog; one that is idle is started. It has the time its
+    /// start may take, and that of a call for its list.
+    pub async fn ready(&self, server: &str) -> Result<Connection, HostError> {
+        let context = self.context();
+        let server = context.server(server)?;
+        let patience = context.patience_at_start(&server);
+        let learned = server.travel(patience, |passage| {
+            let server = Arc::clone(&server);
+            async move { server.learned(&passage, patience).await.map(|()| passage.connection) }
+        });
+        learned.await
     }
 
     /// Brings a server up and waits for the first attempt to end, whatever it was before.
@@ -296,6 +316,7 @@ impl Host {
         while tasks.try_join_next().is_some() {}
         tasks.spawn(supervise(keeper));
         drop(tasks);
+        self.context().prepare_inspection();
         server
     }
 
@@ -323,6 +344,9 @@ impl Host {
             }
             if let Some(disk) = &context.disk {
                 disk.flush().await;
+            }
+            if let Some(logs) = &context.logs {
+                logs.flush().await;
             }
         };
         if tokio::time::timeout_at(deadline.max(Instant::now() + CLOSE_MARGIN), written).await.is_err() {

@@ -119,7 +119,7 @@ impl Server {
     }
 
     /// A turn, where the server is given only so many calls at once.
-    async fn turn(&self, patience: Patience) -> Result<Option<OwnedSemaphorePermit>, HostError> {
+    pub async fn turn(&self, patience: Patience) -> Result<Option<OwnedSemaphorePermit>, HostError> {
         let Some(slots) = self.kept.load().slots.clone() else { return Ok(None) };
         match tokio::time::timeout_at(patience.until, slots.acquire_owned()).await {
             Ok(permit) => permit.map(Some).map_err(|_| HostError::Closed),

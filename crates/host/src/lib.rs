@@ -22,7 +22,10 @@ mod gate;
 mod host;
 pub mod inspect;
 mod lane;
+mod logs;
 mod management;
+mod past;
+mod permit;
 mod polling;
 mod results;
 mod roster;
@@ -42,12 +45,16 @@ pub use ask::{
     ApprovalAsk, Ask, Asker, Consent, ElicitationAsk, LoginAsk, PermissionAnswer, PermissionAsk, Reply as AskReply,
     SamplingAsk,
 };
+pub use attend::Attention;
 pub use builder::{HostBuilder, StartError};
 pub use call::{CallOptions, Reply};
 pub use error::HostError;
 pub use events::{Event, Events, Heard, Told};
 pub use gate::{RuleSink, WhenAsked};
 pub use host::Host;
+pub use logs::{LogLine, ServerLogs, Voice, log_file_name};
+pub use past::{PastCalls, PastTool, past_calls};
+pub use permit::Permit;
 pub use results::ResultLimits;
 pub use roster::Changes;
 pub use server::LocalFactory;
@@ -60,8 +67,9 @@ pub use trouble::Trouble;
 pub use wharf_client::guard;
 /// Everything else the host's own interface is made of.
 pub use wharf_client::{
-    Answer, CallError, ClosureServer, ConnectCause, ConnectError, Connection, GuardProgram, Inputs, Limits,
-    LocalServer, NotSampled, ResultKind, ToolCall, ToolReply,
+    Answer, CallError, ClosureServer, ConnectCause, ConnectError, ConnectOptions, Connection, Direction, GuardProgram,
+    Inputs, Limits, LocalServer, NotSampled, Passing, ProcessLog, ProcessNote, ResultKind, Services, Tap, ToolCall,
+    ToolReply,
 };
 pub use wharf_json::Raw;
 pub use wharf_policy as policy;

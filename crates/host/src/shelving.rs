@@ -6,11 +6,11 @@ use wharf_client::{Connection, Listing};
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::ToolDefinition;
 
-use crate::attend::Lists;
+use crate::attend::{Attention, Lists};
 use crate::catalog::{Freshness, ListName, Listed, Section, SectionParts, fingerprint};
 use crate::context::Context;
 use crate::events::Event;
-use crate::inspect::{inspect, is_quarantined};
+use crate::inspect::{Place, inspect, inspect_text, is_quarantined};
 use crate::server::{Reach, Server};
 use crate::shelf::Put;
 
@@ -48,7 +48,12 @@ impl Context {
     }
 
     /// Puts on the shelf what a server listed when it last ran, if that is known and it may be used.
+    ///
+    /// A host that is about to ask the server itself, and only once, has no use for that.
     pub async fn recall(&self, server: &Arc<Server>) {
+        if self.options.attention == Attention::ToolsOnce && !server.kept.load().settings.lazy {
+            return;
+        }
         let Some(listed) = self.listed_before(server).await else { return };
         let section = self.section(server, listed);
         let (epoch, tools) = (server.standing.borrow().epoch, section.offered().count());
@@ -78,6 +83,13 @@ impl Context {
         })
     }
 
+    /// Makes the inspector's tables while the server gets ready, so that a single call does not wait for them.
+    pub fn prepare_inspection(&self) {
+        if self.options.attention == Attention::ToolsOnce {
+            tokio::task::spawn_blocking(|| inspect_text(Place::Name, "any"));
+        }
+    }
+
     /// Why a tool is kept from models, unless a person has released just this definition of it.
     fn quarantined(&self, server: &ServerName, tool: &ToolDefinition) -> Option<String> {
         let findings = inspect(tool);
@@ -94,7 +106,10 @@ impl Context {
         if let (Some(disk), Reach::Spec(spec)) = (&self.disk, &server.reach)
             && lists.failed.is_empty()
         {
-            disk.keep_listed(&server.name, spec, &listed(lists, connection));
+            match self.options.attention {
+                Attention::Full => disk.keep_listed(&server.name, spec, &listed(lists, connection)),
+                Attention::ToolsOnce => disk.keep_tools(&server.name, spec, listed(lists, connection)),
+            }
         }
     }
 

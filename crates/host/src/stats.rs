@@ -70,13 +70,15 @@ impl Stats {
 }
 
 impl Count {
-    fn record(&self, took: Duration, success: bool) {
+    /// Counts a call.
+    pub fn record(&self, took: Duration, success: bool) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.errors.fetch_add(u64::from(!success), Ordering::Relaxed);
         self.scale[step(took)].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn read(&self, tool: &str) -> ToolStats {
+    /// The counts so far.
+    pub fn read(&self, tool: &str) -> ToolStats {
         let scale: Vec<u64> = self.scale.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let total: u64 = scale.iter().sum();
         let percentile = |percent: u64| {

@@ -33,8 +33,20 @@ impl Usage {
 
     /// Counts a call for as long as what is given is kept.
     pub fn begin(&self) -> InUse<'_> {
-        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        self.enter();
         InUse(self)
+    }
+
+    /// The same for somebody who says [`Usage::leave`] in the end.
+    pub fn enter(&self) {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn leave(&self) {
+        self.touch();
+        if self.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.became_unused.notify_waiters();
+        }
     }
 
     /// Keeps the server from being stopped for want of use, as many times over.
@@ -82,9 +94,6 @@ impl Usage {
 
 impl Drop for InUse<'_> {
     fn drop(&mut self) {
-        self.0.touch();
-        if self.0.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.became_unused.notify_waiters();
-        }
+        self.0.leave();
     }
 }

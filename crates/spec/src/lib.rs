@@ -5,19 +5,25 @@
 mod fingerprint;
 mod glob;
 mod http;
+mod mask;
 mod name;
 mod nearest;
+mod redact;
 mod secret;
 mod server;
 mod settings;
+mod timestamp;
 mod untrusted;
 
 pub use fingerprint::Fingerprint;
 pub use glob::Glob;
 pub use http::{HttpForm, HttpSpec, ServerSpec, shown_url};
+pub use mask::{masked_arguments, sounds_secret};
 pub use name::{BadServerName, ServerName, ToolId};
 pub use nearest::nearest;
+pub use redact::Redactor;
 pub use secret::Secret;
 pub use server::{EnvValue, StdioSpec, Surroundings};
 pub use settings::{Admission, Backoff, Reconnect, ServerEntry, ServerSettings};
+pub use timestamp::Timestamp;
 pub use untrusted::{Shown, Untrusted, acts};

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::Secret;
+use crate::mask::{MASK, masked_arguments};
 
 /// A server that is started as a child process and spoken to through its standard streams.
 ///
 /// The command is a list of arguments and never a line for a shell.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct StdioSpec {
     /// The program: a path, or a name looked up in `PATH`.
     pub program: OsString,
@@ -22,6 +23,31 @@ pub struct StdioSpec {
     pub inherit_env: bool,
     /// Values among the arguments that may not be shown.
     pub hidden: Vec<Secret>,
+}
+
+impl StdioSpec {
+    /// The arguments as they may be shown: what is secret in them is `***`.
+    pub fn shown_args(&self) -> Vec<String> {
+        let hide = |text: String, secret: &Secret| match secret.reveal() {
+            "" => text,
+            secret => text.replace(secret, MASK),
+        };
+        let shown = masked_arguments(&self.args).into_iter();
+        shown.map(|text| self.hidden.iter().fold(text, hide)).collect()
+    }
+}
+
+/// Arguments may hold secrets, which are not shown.
+impl std::fmt::Debug for StdioSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StdioSpec")
+            .field("program", &self.program)
+            .field("args", &self.shown_args())
+            .field("cwd", &self.cwd)
+            .field("env", &self.env)
+            .field("inherit_env", &self.inherit_env)
+            .finish()
+    }
 }
 
 /// What a variable is set to.
@@ -55,5 +81,21 @@ impl Surroundings {
 impl std::fmt::Debug for Surroundings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Surroundings").field("env", &self.env.len()).field("cwd", &self.cwd).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_secret_is_in_the_debug_form() {
+        let spec = StdioSpec {
+            args: ["--api-key", "hushhush", "--port", "80"].map(Into::into).to_vec(),
+            env: vec![("KEY".into(), EnvValue::Secret(Secret::new("hushhush")))],
+            ..StdioSpec::default()
+        };
+        let shown = format!("{spec:?}");
+        assert!(!shown.contains("hush") && shown.contains("80"), "{shown}");
     }
 }

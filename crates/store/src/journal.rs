@@ -8,6 +8,7 @@ mod error;
 mod files;
 mod head;
 mod line;
+mod read;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use error::{AppendError, OpenError};
+pub use read::entries;
 pub use verify::{Broken, Fault, Verified, VerifyError, verify};
 
 use crate::lock::Held;

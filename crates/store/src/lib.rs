@@ -1,7 +1,7 @@
 //! Files that are never torn or lost: locked, compared, atomic.
 //!
-//! Three kinds of them: a [`Document`] is read and replaced whole, a [`Journal`] only grows, and a [`SpillDir`] takes
-//! what is too large to show. Everything here blocks; whoever lives on an async runtime calls it from a thread that may.
+//! Four kinds of them: a [`Document`] is read and replaced whole, a [`Journal`] only grows, a [`LogFile`] may lose what
+//! is old, and a [`SpillDir`] takes what is too large to show. Everything here blocks; whoever lives on an async runtime calls it from a thread that may.
 
 #![warn(missing_docs)]
 
@@ -10,6 +10,7 @@ mod document;
 mod folder;
 mod journal;
 mod lock;
+mod log;
 mod privacy;
 #[cfg(test)]
 mod processes;
@@ -18,7 +19,10 @@ mod scratch;
 mod spill;
 
 pub use document::{Document, LoadError, Loaded, Privacy, ReplaceError, SaveError, Stamp, UpdateError};
-pub use journal::{AppendError, Broken, Fault, Journal, JournalOptions, OpenError, Verified, VerifyError, verify};
+pub use journal::{
+    AppendError, Broken, Fault, Journal, JournalOptions, OpenError, Verified, VerifyError, entries, verify,
+};
 pub use lock::{Lock, LockError};
+pub use log::LogFile;
 pub use privacy::{Flaw, Unsafe};
 pub use spill::{Cleaned, Extension, SpillDir, SpillError, SpillLimits, Spilled};

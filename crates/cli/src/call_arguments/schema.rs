@@ -5,6 +5,8 @@
 use serde_json::{Map, Value};
 use wharf_wire::{Bounds, Raw};
 
+use super::types::{Types, type_of};
+
 /// References followed before giving up.
 const MOST_STEPS: usize = 8;
 
@@ -36,6 +38,35 @@ impl Schema {
             && ["patternProperties", "allOf", "anyOf", "oneOf", "$ref"].iter().all(|key| says(key).is_none())
     }
 
+    /// Whether the schema names its arguments and does not say whether there may be others.
+    pub fn is_tacit(&self) -> bool {
+        let says = |key: &str| self.0.get(key).is_some();
+        self.names().next().is_some()
+            && !["additionalProperties", "patternProperties", "unevaluatedProperties"].into_iter().any(says)
+            && !["allOf", "anyOf", "oneOf", "$ref"].into_iter().any(says)
+    }
+
+    /// The argument somebody means by an option: `--max-items` is `maxItems` or `max_items` too, where that is one.
+    pub fn spelt<'a>(&'a self, option: &'a str) -> &'a str {
+        let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+        let mut alike = self.names().filter(|name| plain(name) == plain(option));
+        match (self.has(option), alike.next(), alike.next()) {
+            (false, Some(name), None) => name,
+            _ => option,
+        }
+    }
+
+    /// Whether an argument is a yes or no and nothing else.
+    pub fn is_flag(&self, name: &str) -> bool {
+        matches!(self.types_of(name).0.as_slice(), [only] if only == "boolean")
+    }
+
+    /// Whether an argument may be a yes or no, as far as anybody knows.
+    pub fn may_be_flag(&self, name: &str) -> bool {
+        let types = self.types_of(name);
+        types.0.is_empty() || types.allows("boolean")
+    }
+
     pub fn required(&self) -> impl Iterator<Item = &str> {
         self.0.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
@@ -47,6 +78,47 @@ impl Schema {
             self.collect(property, &mut types, MOST_STEPS);
         }
         types
+    }
+
+    /// What an argument's own schema says under a key, references followed.
+    pub(super) fn says(&self, name: &str, key: &str) -> Option<&Value> {
+        let mut schema = self.properties()?.get(name)?;
+        for _ in 0..MOST_STEPS {
+            match (schema.get(key), self.target(schema)) {
+                (Some(value), _) => return Some(value),
+                (None, Some(target)) => schema = target,
+                (None, None) => return None,
+            }
+        }
+        None
+    }
+
+    fn target(&self, schema: &Value) -> Option<&Value> {
+        self.0.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
+    }
+
+    /// What was wanted in the place of a value that does not fit, as far as that is easily told.
+    pub fn misfit(&self, name: &str, value: &Raw) -> Option<String> {
+        let types = self.types_of(name);
+        if !types.0.is_empty() && !types.fits(value) {
+            return Some(types.wanted());
+        }
+        let known: Value = value.decode(&Bounds::default()).ok()?;
+        if let Some(allowed) = self.says(name, "enum").and_then(Value::as_array).filter(|all| !all.contains(&known)) {
+            return Some(format!("one of {}", listed(allowed)));
+        }
+        if let Some(only) = self.says(name, "const").filter(|only| **only != known) {
+            return Some(listed(std::slice::from_ref(only)));
+        }
+        let number = known.as_f64()?;
+        let bound = |key: &str| self.says(name, key).and_then(Value::as_f64);
+        let broken = [
+            ("at least", bound("minimum").filter(|least| number < *least)),
+            ("at most", bound("maximum").filter(|most| number > *most)),
+            ("more than", bound("exclusiveMinimum").filter(|least| number <= *least)),
+            ("less than", bound("exclusiveMaximum").filter(|most| number >= *most)),
+        ];
+        broken.into_iter().find_map(|(word, bound)| Some(format!("{word} {}", bound?)))
     }
 
     fn collect(&self, schema: &Value, types: &mut Types, steps: usize) {
@@ -68,9 +140,7 @@ impl Schema {
             self.collect(part, &mut of_part, steps - 1);
             of_part.0.iter().for_each(|name| types.add(name));
         }
-        let target =
-            schema.get("$ref").and_then(Value::as_str).and_then(|path| self.0.pointer(path.strip_prefix('#')?));
-        if let Some(target) = target {
+        if let Some(target) = self.target(schema) {
             self.collect(target, types, steps - 1);
         }
     }
@@ -92,67 +162,12 @@ impl Schema {
     }
 }
 
-/// Names of JSON Schema types.
-#[derive(Debug, Default)]
-pub struct Types(Vec<String>);
-
-impl Types {
-    fn add(&mut self, name: &str) {
-        if !self.0.iter().any(|known| known == name) {
-            self.0.push(name.to_owned());
-        }
-    }
-
-    fn allows(&self, name: &str) -> bool {
-        self.0.iter().any(|known| known == name)
-    }
-
-    /// Makes JSON of a text, or tells what was wanted. A text stays text wherever text is allowed or nothing is known.
-    pub fn read(&self, text: &str) -> Result<Raw, String> {
-        if self.0.is_empty() || self.allows("string") {
-            return Raw::of(text).map_err(|error| error.to_string());
-        }
-        let parsed = Raw::parse(text.trim().to_owned()).ok();
-        parsed.filter(|json| self.fits(json)).ok_or_else(|| self.wanted())
-    }
-
-    fn fits(&self, json: &Raw) -> bool {
-        match json.as_bytes().first() {
-            Some(b'{') => self.allows("object"),
-            Some(b'[') => self.allows("array"),
-            Some(b't' | b'f') => self.allows("boolean"),
-            Some(b'n') => self.allows("null"),
-            Some(b'"') | None => false,
-            Some(_) => self.allows("number") || (self.allows("integer") && is_whole(json.get())),
-        }
-    }
-
-    fn wanted(&self) -> String {
-        let names = self.0.iter().map(|name| match name.as_str() {
-            "integer" => "an integer",
-            "number" => "a number",
-            "boolean" => "true or false",
-            "array" => "a JSON array",
-            "object" => "a JSON object",
-            name => name,
-        });
-        names.collect::<Vec<_>>().join(" or ")
-    }
+/// Values as they are typed, in quotes.
+pub(super) fn listed(values: &[Value]) -> String {
+    values.iter().map(|value| format!("`{}`", typed(value))).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a JSON number has no fraction; `1.0` and `1e3` are integers to JSON Schema.
-fn is_whole(number: &str) -> bool {
-    number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
-        || number.parse::<f64>().is_ok_and(|number| number.fract() == 0.0)
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
+/// A value as it is typed: a text without quotes of its own.
+pub(super) fn typed(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

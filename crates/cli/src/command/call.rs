@@ -1,57 +1,81 @@
 //! `wharf call`: one tool, once.
 
+mod argv;
+mod find;
 mod follow;
+mod show;
 
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Instant;
 
-use serde::Serialize;
-use wharf_client::{CallError, Connection, Listing};
-use wharf_spec::Untrusted;
-use wharf_wire::{Raw, TaskSupport, ToolDefinition, ToolResult};
+use wharf::CallOptions;
+use wharf::tools::Caller;
+use wharf_spec::{ServerEntry, ToolId};
+use wharf_wire::{TaskSupport, ToolDefinition};
 
-use crate::call_arguments::{Given, Schema, compose, read_object, read_words};
-use crate::clock::millis;
-use crate::content::text_view;
-use crate::failure::{Ending, Failure, Kind, Outcome, Told};
-use crate::nearest::suggestion;
-use crate::servers::{OneServer, connect_one};
-use crate::services::ServiceArgs;
+use crate::call_arguments::{Given, Help, Schema, Typed, compose, example, read_object};
+use crate::failure::{Ending, Failure, Outcome};
+use crate::hosting::{Begin, Hosted};
+use crate::selector::{Selected, select};
+use crate::servers::{OneServer, names};
+use crate::services::{Offer, ServiceArgs, warn_of_logs};
 use crate::session::{Common, Session};
 use crate::stdin;
+use crate::table::wrap;
 
 use follow::{AsTask, Calling};
+use show::{Answered, show};
 
+pub use argv::sorted;
 pub use follow::progress_text;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "wharf call [OPTIONS] <SERVER> <TOOL> [ARGUMENT]...\n       \
+                      wharf call [OPTIONS] --stdio <COMMAND>|--url <URL> <TOOL> [ARGUMENT]...",
+    after_help = "\
+Server and tool may also be written as one word: server.tool, server/tool, server:tool, server__tool,
+mcp__server__tool, or any alias that `wharf tools --json` shows. In the place of a server's name there may be an
+address, or FILE:NAME for an entry of some configuration file.
+
 Arguments:
-  name=value     a text, number, boolean or JSON, as the tool's schema wants it
-  name:=JSON     JSON, sent as it is
-  name=@FILE     the text of a file
-  --args JSON    a whole object; name=value goes before what it says
+  name=value        a text, number, boolean or JSON, as the tool's schema wants it
+  name:value        the same
+  --name value      the same; --name alone is yes, where the tool wants a yes or no
+  name:=JSON        JSON, sent as it is
+  name=@FILE        the text of a file
+  --args JSON       a whole object, also --params; - reads it from stdin, and so does a word that is only -
+  'tool(a: 1)'      a call; name=value goes before what it says, and before --args
+
+After the tool's name, --name is an argument of the tool, unless wharf has an option of that name: then it is wharf's,
+and the tool's is written name=value, or after a word that is only --. What is wrong with the arguments is told by name
+before anything is sent. `wharf call SERVER TOOL --help` shows what a tool takes.
 
 A tool may ask you something before it answers: at a terminal you are asked, and --answer answers beforehand.
 
 Examples:
+  wharf call git log --max-count 3
+  wharf call git.log max_count=3 --json
+  wharf call https://mcp.example.org/mcp search query=\"hello there\"
   wharf call echo text=\"hello there\" --stdio \"wharf demo-server\"
-  wharf call add a=1 b=2 --json --stdio \"wharf demo-server\"
-  wharf call json_response 'list:=[1,2]' note=@notes.txt --stdio \"wharf demo-server\"
-  echo '{\"text\":\"from a pipe\"}' | wharf call echo --args - --stdio \"wharf demo-server\"
+  wharf call 'add(a: 1, b: 2)' --stdio \"wharf demo-server\"
+  echo '{\"text\":\"from a pipe\"}' | wharf call echo - --stdio \"wharf demo-server\"
   wharf call book_berth --answer email=ada@harbour.example --answer nights=3 --stdio \"wharf demo-server\"
-  wharf call unload_ship containers=9 --task --stdio \"wharf demo-server\"")]
+  wharf call unload_ship containers=9 --task --stdio \"wharf demo-server\""
+)]
 pub struct Args {
-    /// The tool's name
-    tool: String,
-    /// Its arguments: name=value, name:=JSON or name=@FILE
-    #[arg(value_name = "NAME=VALUE")]
-    arguments: Vec<String>,
-    /// Its arguments as a JSON object; - reads it from stdin
-    #[arg(long, value_name = "JSON|-")]
+    /// The server, unless --stdio or --url gives it, the tool, and its arguments
+    #[arg(value_name = "WORD", required = true)]
+    words: Vec<String>,
+    /// The tool's arguments as a JSON object; - reads it from stdin
+    #[arg(long, visible_alias = "params", value_name = "JSON|-")]
     args: Option<String>,
     /// Have the server make a task of it, and stay with it however long it takes; Ctrl-C cancels it
     #[arg(long)]
     task: bool,
+    /// Write images, sound and other bytes of the answer to files in this directory, and say where
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    save: Option<PathBuf>,
     #[command(flatten)]
     services: ServiceArgs,
     #[command(flatten)]
@@ -60,146 +84,121 @@ pub struct Args {
     pub common: Common,
 }
 
-/// The document of a call.
-#[derive(Serialize)]
-struct CallDocument<'a> {
-    schema: u32,
-    success: bool,
-    output: &'a str,
-    data: Option<&'a Raw>,
-    error: Option<Told<'a>>,
-    content: &'a Raw,
-    server: &'a str,
-    tool: &'a str,
-    duration_ms: u64,
-}
-
 pub async fn run(args: &Args, session: &Session) -> Outcome {
-    let given = read(args, session).await?;
-    let server = args.server.resolve(&session.surroundings, &session.console)?;
-    let mut offer = args.services.offer(session)?;
-    let services = offer.services.clone().tasks();
-    let connection = connect_one(session, &server, &services).await?;
-    let known = look_up(session, &connection, &args.tool).await?;
-    let arguments =
-        compose(given, &args.tool, known.schema.as_ref()).map_err(|failure| failure.about(&connection.facts().name))?;
-    let as_task = match (args.task, known.only_as_task) {
-        (true, _) => AsTask::Wished,
-        (false, true) => AsTask::Needed,
-        (false, false) => AsTask::IfServerWants,
-    };
-    let began = Instant::now();
-    let calling = Calling { session, connection: &connection, tool: &args.tool, arguments: &arguments, as_task };
-    let answer = offer.during(calling.settle()).await?;
-    show(session, &Answered { server: &server.name, tool: &args.tool, answer: &answer, took: began.elapsed() })
+    let names = if args.server.is_given() { Vec::new() } else { names(session)? };
+    let selected = select(&args.words, &names, args.server.is_given())?;
+    let wants_help = selected.rest.iter().any(|word| matches!(word.as_str(), "--help" | "-h"));
+    if wants_help {
+        return help(args, session, &selected).await;
+    }
+    let (object, typed) = read(args, &selected, session).await?;
+    let entry = args.server.resolve(session, selected.server).await?;
+    let offer = args.services.offer(session)?;
+    let hosted = Hosted::start(session, vec![entry.clone()], offer.services.clone().tasks(), Begin::AtOnce).await?;
+    Call { args, session, hosted, selected: &selected, entry: &entry }.make(object, typed, offer).await
 }
 
 /// Everything that was typed or piped in, before any server is started.
-async fn read(args: &Args, session: &Session) -> Result<Vec<Given>, Failure> {
-    let mut given = match args.args.as_deref() {
-        None => Vec::new(),
-        Some("-") => {
+async fn read(args: &Args, selected: &Selected<'_>, session: &Session) -> Result<(Vec<Given>, Typed), Failure> {
+    let from_stdin = selected.rest.iter().any(|word| word == "-");
+    let object = match args.args.as_deref() {
+        Some(text) if text != "-" => read_object(text.to_owned())?,
+        None if !from_stdin => Vec::new(),
+        _ => {
             let read = stdin::read_all().await;
             read_object(read.map_err(|error| Failure::usage(format_args!("stdin cannot be read: {error}")))?)?
         }
-        Some(text) => read_object(text.to_owned())?,
     };
-    given.extend(read_words(&args.arguments, &session.surroundings.cwd)?);
-    Ok(given)
+    let words: Vec<String> = selected.rest.iter().filter(|word| *word != "-").cloned().collect();
+    let typed = Typed::read(selected.expression, &words, &session.surroundings.cwd)?;
+    Ok((object, typed))
 }
 
-/// What a tool's definition says about calling it. Nothing, where there is no definition.
-#[derive(Default)]
-struct Known {
-    schema: Option<Schema>,
-    only_as_task: bool,
+/// A call whose server is being started.
+struct Call<'a> {
+    args: &'a Args,
+    session: &'a Session,
+    hosted: Hosted<'a>,
+    selected: &'a Selected<'a>,
+    entry: &'a ServerEntry,
 }
 
-/// Looks a tool up in the server's list. A list that cannot be had costs what it says and nothing else.
-async fn look_up(session: &Session, connection: &Connection, tool: &str) -> Result<Known, Failure> {
-    match connection.list_tools().await {
-        Ok(listing) => {
-            let tool = find(connection, &listing, tool)?;
-            let only_as_task = tool.task_support == TaskSupport::Required;
-            Ok(Known { schema: tool.input_schema.as_ref().map(Schema::read), only_as_task })
-        }
-        Err(error @ (CallError::Refused(_) | CallError::Protocol(_) | CallError::Listing { .. })) => {
-            let server = &connection.facts().name;
-            session.console.warn(format_args!("{server}: {error}; arguments go out as they were typed"));
-            Ok(Known::default())
-        }
-        Err(error) => Err(Failure::calling(connection, error)),
+impl Call<'_> {
+    async fn make(&self, mut given: Vec<Given>, typed: Typed, mut offer: Offer) -> Outcome {
+        let Self { args, session, hosted, entry, .. } = self;
+        let server = entry.name.as_str();
+        let connection = hosted.ready(&entry.name).await?;
+        warn_of_logs(session, &offer.services, &connection);
+        let tool = find::find(hosted, &entry.name, &connection, self.selected.tool).await?;
+        let definition = &tool.definition;
+        let schema = definition.input_schema.as_ref().map(Schema::read);
+        given.extend(typed.settle(schema.as_ref(), &session.surroundings.cwd)?);
+        let composed = compose(given, &definition.name, schema.as_ref());
+        let composed = composed.map_err(|failure| self.with_example(failure, definition, schema.as_ref()))?;
+        composed.warnings.iter().for_each(|warning| session.console.warn(format_args!("{server}: {warning}")));
+        let arguments = &composed.arguments;
+        let options = CallOptions::default().caller(Caller::person());
+        let id = ToolId::new(&entry.name, definition.name.as_str());
+        let permit = hosted.host.permit(&id, arguments, options).await;
+        let permit = permit.map_err(|error| hosted.failure(&entry.name, error))?;
+        let began = Instant::now();
+        let (connection, timeout) = (permit.connection(), permit.timeout());
+        let as_task = as_task(args, definition);
+        let calling = Calling { session, connection, tool: &definition.name, arguments, as_task, timeout };
+        let answer = offer.during(async { Ok(calling.settle().await) }).await?;
+        let took = began.elapsed();
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                let failure = Failure::calling(connection, error.clone());
+                permit.ended(Err(&error));
+                return Err(failure);
+            }
+        };
+        permit.ended(Ok(&answer));
+        show(session, &Answered { server, tool: &definition.name, answer: &answer, took, save: args.save.as_deref() })
     }
-}
 
-fn find<'a>(
-    connection: &Connection,
-    listing: &'a Listing<ToolDefinition>,
-    wanted: &str,
-) -> Result<&'a ToolDefinition, Failure> {
-    if let Some(tool) = listing.items.iter().find(|tool| tool.name == wanted) {
-        return Ok(tool);
-    }
-    let server = &connection.facts().name;
-    if let Some(withheld) = listing.withheld.iter().find(|withheld| withheld.name.as_deref() == Some(wanted)) {
-        let reason = &withheld.reason;
-        return Err(Failure::usage(format_args!("the tool `{wanted}` is malformed: {reason}")).about(server));
-    }
-    let names = listing.items.iter().map(|tool| tool.name.as_str());
-    Err(Failure::usage(format_args!("there is no tool `{wanted}`")).about(server).hint(suggestion(wanted, names)))
-}
-
-/// A call that was answered.
-struct Answered<'a> {
-    server: &'a str,
-    tool: &'a str,
-    answer: &'a ToolResult,
-    took: Duration,
-}
-
-fn show(session: &Session, answered: &Answered<'_>) -> Outcome {
-    let Answered { server, tool, answer, took } = answered;
-    let output = output_of(answer);
-    let failure = answer.is_error.then(|| tool_failure(server, tool, &output));
-    if session.console.manner.json {
-        let none = Raw::of::<[u8; 0]>(&[]).map_err(Failure::other)?;
-        session.console.document(&CallDocument {
-            schema: 1,
-            success: !answer.is_error,
-            output: &output,
-            data: answer.structured.as_ref(),
-            error: failure.as_ref().map(Failure::told),
-            content: answer.content_raw.as_ref().unwrap_or(&none),
-            server,
-            tool,
-            duration_ms: millis(*took),
-        })?;
-        return Ok(failure.map_or(Ending::Fine, |failure| Ending::Told(failure.kind)));
-    }
-    let end = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
-    session.console.print(format_args!("{}{end}", Untrusted::new(output.as_str()).block()))?;
-    match failure {
-        None => Ok(Ending::Fine),
-        Some(mut failure) => {
-            // Its own words stand above, on stdout.
-            failure.error.message = format!("the tool `{tool}` answered with an error");
-            Err(failure)
+    /// Says how the tool could be called instead.
+    fn with_example(&self, failure: Failure, tool: &ToolDefinition, schema: Option<&Schema>) -> Failure {
+        let failure = failure.about(self.entry.name.as_str());
+        match schema {
+            Some(schema) => failure.hint(format_args!("for example: {}", example(&line(self.selected, tool), schema))),
+            None => failure,
         }
     }
 }
 
-/// The text of the answer; where there are no blocks, its structured data.
-fn output_of(answer: &ToolResult) -> String {
-    match &answer.structured {
-        Some(data) if answer.content.is_empty() => data.get().to_owned(),
-        _ => text_view(&answer.content),
+fn as_task(args: &Args, tool: &ToolDefinition) -> AsTask {
+    match (args.task, tool.task_support == TaskSupport::Required) {
+        (true, _) => AsTask::Wished,
+        (false, true) => AsTask::Needed,
+        (false, false) => AsTask::IfServerWants,
     }
 }
 
-fn tool_failure(server: &str, tool: &str, output: &str) -> Failure {
-    let message =
-        if output.is_empty() { format!("the tool `{tool}` answered with an error") } else { output.to_owned() };
-    let mut failure = Failure::other(message).about(server);
-    failure.kind = Kind::ToolError;
-    failure
+/// What is typed before a tool's arguments.
+fn line(selected: &Selected<'_>, tool: &ToolDefinition) -> String {
+    let tool = wharf_spec::Untrusted::new(tool.name.as_str()).shortened(200).to_string();
+    match selected.server {
+        Some(server) => format!("wharf call {server} {tool}"),
+        None => format!("wharf call {tool}"),
+    }
+}
+
+/// What a tool takes. Where the server listed it the last time, the server is not started for that.
+async fn help(args: &Args, session: &Session, selected: &Selected<'_>) -> Outcome {
+    let entry = args.server.resolve(session, selected.server).await?;
+    let services = args.services.offer(session)?.services.tasks();
+    let hosted = Hosted::start(session, vec![entry.clone()], services, Begin::WhenNeeded).await?;
+    let tool = match find::known(&hosted, &entry.name, selected.tool) {
+        Some(tool) => tool,
+        None => {
+            let connection = hosted.ready(&entry.name).await?;
+            find::find(&hosted, &entry.name, &connection, selected.tool).await?
+        }
+    };
+    let text = Help { line: &line(selected, &tool.definition), tool: &tool.definition }.text();
+    session.console.print(format_args!("{}\n", wrap(&text, session.console.width()).trim_end()))?;
+    Ok(Ending::Fine)
 }

@@ -29,7 +29,10 @@ enum Then {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
-    let servers = args.servers.resolve(&session.surroundings, &session.console)?;
+    let (servers, failures) = args.servers.resolve(session).await?;
+    if let Some(failure) = failures.into_iter().next() {
+        return Err(failure);
+    }
     let held = each(session, &servers, |connection| async { Ok(connection) }).await;
     let held = held.into_iter().collect::<Result<Vec<Connection>, Failure>>()?;
     session.console.print(format_args!("ready {}\n", held.len()))?;

@@ -1,7 +1,7 @@
 //! What `tools`, `resources`, `templates` and `prompts` have in common: ask every server, show what came.
 
 use serde::Serialize;
-use wharf_client::{CallError, Connection, Listing, ServerFacts};
+use wharf_client::{CallError, Connection, Listing, ServerFacts, Withheld};
 use wharf_spec::Untrusted;
 use wharf_wire::ServerCapabilities;
 
@@ -12,27 +12,42 @@ use crate::style::{HEADING, QUIET, paint};
 use crate::table::{Row, table, wrap};
 
 /// Something servers list.
-pub trait Listed: Sized + Send + 'static {
+pub trait Listed {
     /// One of them, and many.
     const NOUNS: (&'static str, &'static str);
-    fn is_offered(offer: &ServerCapabilities) -> bool;
-    fn list(connection: &Connection) -> impl Future<Output = Result<Listing<Self>, CallError>> + Send;
     /// How people see it.
     fn row(&self) -> Row;
     /// How programs see it.
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a;
 }
 
+/// Something servers are asked for.
+pub trait Asked: Listed + Sized + Send + 'static {
+    fn is_offered(offer: &ServerCapabilities) -> bool;
+    fn list(connection: &Connection) -> impl Future<Output = Result<Listing<Self>, CallError>> + Send;
+}
+
 /// What one server listed.
-struct Found<T> {
-    facts: ServerFacts,
-    listing: Listing<T>,
+pub struct Found<T> {
+    pub facts: ServerFacts,
+    /// Whether the server has such a list at all.
+    pub is_offered: bool,
+    pub items: Vec<T>,
+    pub withheld: Vec<Withheld>,
+    /// More to be shown below each row, for people.
+    pub below: fn(&T) -> String,
 }
 
 /// Asks every server and shows what came, servers in the order they were given.
-pub async fn list<T: Listed>(session: &Session, servers: &ManyServers) -> Outcome {
-    let servers = servers.resolve(&session.surroundings, &session.console)?;
+pub async fn list<T: Asked>(session: &Session, servers: &ManyServers) -> Outcome {
+    let (servers, failures) = servers.resolve(session).await?;
     let mut results = each(session, &servers, |connection| ask::<T>(connection)).await;
+    results.extend(failures.into_iter().map(Err));
+    show(session, results)
+}
+
+/// Shows what servers listed. One that failed alone is the failure of the command.
+pub fn show<T: Listed>(session: &Session, mut results: Vec<Result<Found<T>, Failure>>) -> Outcome {
     if results.len() == 1
         && let Some(Err(failure)) = results.pop_if(|only| only.is_err())
     {
@@ -50,18 +65,20 @@ pub async fn list<T: Listed>(session: &Session, servers: &ManyServers) -> Outcom
     Ok(worst.map_or(Ending::Fine, |failure| Ending::Told(failure.kind)))
 }
 
-async fn ask<T: Listed>(connection: Connection) -> Result<Found<T>, Failure> {
+async fn ask<T: Asked>(connection: Connection) -> Result<Found<T>, Failure> {
     let facts = connection.facts().clone();
-    let listing = if T::is_offered(&facts.capabilities) {
-        T::list(&connection).await.map_err(|error| Failure::calling(&connection, error))?
+    let is_offered = T::is_offered(&facts.capabilities);
+    let (items, withheld) = if is_offered {
+        let listing = T::list(&connection).await.map_err(|error| Failure::calling(&connection, error))?;
+        (listing.items, listing.withheld)
     } else {
-        Listing { items: Vec::new(), withheld: Vec::new(), ttl: None }
+        Default::default()
     };
-    Ok(Found { facts, listing })
+    Ok(Found { facts, is_offered, items, withheld, below: |_| String::new() })
 }
 
 fn warn_of_withheld<T: Listed>(session: &Session, found: &Found<T>) {
-    for withheld in &found.listing.withheld {
+    for withheld in &found.withheld {
         let name = withheld.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
         session.console.warn(format_args!(
             "{}: {}{name} at position {} is withheld: {}",
@@ -79,9 +96,7 @@ fn show_text<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]
         match result {
             Ok(found) => {
                 let gap = if std::mem::take(&mut first) { "" } else { "\n" };
-                let rows: Vec<Row> = found.listing.items.iter().map(T::row).collect();
-                let heading = heading::<T>(found);
-                session.console.print(format_args!("{gap}{heading}\n{}", table(&rows, session.console.width())))?;
+                session.console.print(format_args!("{gap}{}\n{}", heading(found), rows(session, found)))?;
             }
             Err(failure) => session.console.say(wrap(&render(failure), session.console.talk_width())),
         }
@@ -89,16 +104,23 @@ fn show_text<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]
     Ok(())
 }
 
+fn rows<T: Listed>(session: &Session, found: &Found<T>) -> String {
+    let rows: Vec<Row> = found.items.iter().map(T::row).collect();
+    let table = table(&rows, session.console.width());
+    let lines = table.lines().zip(&found.items);
+    lines.map(|(line, item)| format!("{line}\n{}", (found.below)(item))).collect()
+}
+
 /// The server's name here, what it calls itself, the revision, how many.
 fn heading<T: Listed>(found: &Found<T>) -> String {
-    let Found { facts, listing } = found;
+    let Found { facts, items, .. } = found;
     let mut about = Vec::new();
     if let Some(info) = &facts.server_info {
         let called = format!("{} {}", info.name, info.version);
         about.push(Untrusted::new(called.trim()).shortened(80).to_string());
     }
     about.push(facts.revision.to_string());
-    about.push(match (listing.items.len(), T::is_offered(&facts.capabilities)) {
+    about.push(match (items.len(), found.is_offered) {
         (_, false) => format!("offers no {}", T::NOUNS.1),
         (1, _) => format!("1 {}", T::NOUNS.0),
         (count, _) => format!("{count} {}", T::NOUNS.1),
@@ -125,11 +147,11 @@ struct WithheldItem<'a> {
 }
 
 fn show_json<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]) -> Result<(), Failure> {
-    let found = || results.iter().flatten().map(|found| (found.facts.name.as_str(), &found.listing));
-    let items = found().flat_map(|(server, listing)| listing.items.iter().map(move |item| item.item(server))).collect();
+    let found = || results.iter().flatten().map(|found| (found.facts.name.as_str(), found));
+    let items = found().flat_map(|(server, found)| found.items.iter().map(move |item| item.item(server))).collect();
     let withheld = found()
-        .flat_map(|(server, listing)| {
-            listing.withheld.iter().map(move |withheld| WithheldItem {
+        .flat_map(|(server, found)| {
+            found.withheld.iter().map(move |withheld| WithheldItem {
                 server,
                 position: withheld.position,
                 name: withheld.name.as_deref(),

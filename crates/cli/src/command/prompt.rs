@@ -19,14 +19,13 @@ use crate::style::{HEADING, paint};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  wharf prompt harbour welcome name=Ada
   wharf prompt welcome name=Ada --stdio \"wharf demo-server\"
   wharf prompt review code=@main.rs language=Rust --json --stdio \"wharf demo-server\"")]
 pub struct Args {
-    /// The prompt's name
-    name: String,
-    /// Its arguments: name=value or name=@FILE
-    #[arg(value_name = "NAME=VALUE")]
-    arguments: Vec<String>,
+    /// The server, unless --stdio or --url gives it, the prompt's name, and its arguments: name=value or name=@FILE
+    #[arg(value_name = "SERVER> <NAME> [NAME=VALUE", required = true)]
+    words: Vec<String>,
     #[command(flatten)]
     services: ServiceArgs,
     #[command(flatten)]
@@ -45,19 +44,23 @@ struct PromptDocument<'a> {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
-    let given = read_words(&args.arguments, &session.surroundings.cwd)?;
+    let (server, words) = args.server.first_of(&args.words);
+    let Some((name, arguments)) = words.split_first() else {
+        return Err(Failure::usage("no prompt was named").hint("`wharf prompts SERVER` shows what there is"));
+    };
+    let given = read_words(arguments, &session.surroundings.cwd)?;
     let arguments = given.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
-    let server = args.server.resolve(&session.surroundings, &session.console)?;
+    let server = args.server.resolve(session, server).await?;
     let mut offer = args.services.offer(session)?;
     let connection = connect_one(session, &server, &offer.services).await?;
     let listing = connection.list_prompts().await.map_err(|error| Failure::calling(&connection, error))?;
-    check(&args.name, &arguments, &listing.items).map_err(|failure| failure.about(&server.name))?;
-    let expanded = offer.during(expand(&connection, &args.name, &arguments)).await?;
+    check(name, &arguments, &listing.items).map_err(|failure| failure.about(server.name.as_str()))?;
+    let expanded = offer.during(expand(&connection, name, &arguments)).await?;
     if session.console.manner.json {
         session.console.document(&PromptDocument {
             schema: 1,
-            server: &server.name,
-            prompt: &args.name,
+            server: server.name.as_str(),
+            prompt: name,
             description: expanded.description.as_deref(),
             messages: &expanded.messages_raw,
         })?;
@@ -71,7 +74,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 fn text(given: Given) -> Result<(String, String), Failure> {
     match given.value {
         Value::Text(text) => Ok((given.name, text)),
-        Value::Json(_) => {
+        Value::Json(_) | Value::Member(_) => {
             Err(Failure::usage(format_args!("`{}` must be a text: prompts take nothing else", given.name))
                 .hint(format_args!("write {}=value", given.name)))
         }

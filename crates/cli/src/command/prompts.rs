@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use wharf_client::{CallError, Connection, Listing};
 use wharf_wire::{PromptDefinition, ServerCapabilities};
 
-use super::list::{Listed, list};
+use super::list::{Asked, Listed, list};
 use crate::failure::Outcome;
 use crate::servers::ManyServers;
 use crate::session::{Common, Session};
@@ -14,6 +14,8 @@ use crate::table::Row;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  wharf prompts
+  wharf prompts NAME
   wharf prompts --stdio \"wharf demo-server\"
   wharf prompts --json --stdio \"wharf demo-server\" | jq '.items[] | {name, arguments}'")]
 pub struct Args {
@@ -48,14 +50,6 @@ struct AsItCame<'a> {
 impl Listed for PromptDefinition {
     const NOUNS: (&'static str, &'static str) = ("prompt", "prompts");
 
-    fn is_offered(offer: &ServerCapabilities) -> bool {
-        offer.prompts
-    }
-
-    async fn list(connection: &Connection) -> Result<Listing<Self>, CallError> {
-        connection.list_prompts().await
-    }
-
     /// Name and arguments, those one may leave out in brackets.
     fn row(&self) -> Row {
         let mut label = self.name.clone();
@@ -75,5 +69,15 @@ impl Listed for PromptDefinition {
             description: self.description.as_deref(),
             arguments,
         }
+    }
+}
+
+impl Asked for PromptDefinition {
+    fn is_offered(offer: &ServerCapabilities) -> bool {
+        offer.prompts
+    }
+
+    async fn list(connection: &Connection) -> Result<Listing<Self>, CallError> {
+        connection.list_prompts().await
     }
 }

@@ -1,12 +1,15 @@
 //! `wharf read`.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 use wharf_client::{CallOptions, Connection};
 use wharf_spec::Untrusted;
 use wharf_wire::{Raw, ReadResult};
 
-use crate::content::resource_text;
+use crate::content::resources_saving;
 use crate::failure::{Ending, Failure, Outcome};
+use crate::saving::Shelf;
 use crate::servers::{OneServer, connect_one};
 use crate::services::ServiceArgs;
 use crate::session::{Common, Session};
@@ -14,11 +17,16 @@ use crate::session::{Common, Session};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  wharf read harbour demo://greeting
   wharf read demo://greeting --stdio \"wharf demo-server\"
   wharf read demo://logo --json --stdio \"wharf demo-server\" | jq -r '.contents[0].blob' | base64 -d > logo.png")]
 pub struct Args {
-    /// The resource's URI
-    uri: String,
+    /// The server, unless --stdio or --url gives it, and the resource's URI
+    #[arg(value_name = "SERVER> <URI", required = true, num_args = 1..=2)]
+    words: Vec<String>,
+    /// Write what is not text to files in this directory, and say where
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    save: Option<PathBuf>,
     #[command(flatten)]
     services: ServiceArgs,
     #[command(flatten)]
@@ -33,22 +41,37 @@ struct ReadDocument<'a> {
     server: &'a str,
     uri: &'a str,
     contents: &'a Raw,
+    /// The files that `--save` wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<&'a [PathBuf]>,
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
-    let server = args.server.resolve(&session.surroundings, &session.console)?;
+    let (name, words) = args.server.first_of(&args.words);
+    let [uri] = words else { return Err(misread(args)) };
+    let server = args.server.resolve(session, name).await?;
     let mut offer = args.services.offer(session)?;
     let connection = connect_one(session, &server, &offer.services).await?;
-    let read = offer.during(fetch(&connection, &args.uri)).await?;
+    let read = offer.during(fetch(&connection, uri)).await?;
+    let mut shelf = args.save.as_deref().map(|path| Shelf::open(session, path, &[server.name.as_str()])).transpose()?;
+    let text = resources_saving(&read.contents, shelf.as_mut())?;
     if session.console.manner.json {
-        let document = ReadDocument { schema: 1, server: &server.name, uri: &args.uri, contents: &read.contents_raw };
-        session.console.document(&document)?;
+        let saved = shelf.as_ref().map(Shelf::saved);
+        let server = server.name.as_str();
+        session.console.document(&ReadDocument { schema: 1, server, uri, contents: &read.contents_raw, saved })?;
     } else {
-        let text = read.contents.iter().map(resource_text).collect::<Vec<_>>().join("\n");
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         session.console.print(format_args!("{}{end}", Untrusted::new(text.as_str()).block()))?;
     }
     Ok(Ending::Fine)
+}
+
+fn misread(args: &Args) -> Failure {
+    let failure = match args.words.as_slice() {
+        [only] => Failure::usage(format_args!("`{}` is a server or a URI, and both are needed", Untrusted::new(only))),
+        _ => Failure::usage("--stdio or --url gives the server, so that only the URI is left to say"),
+    };
+    failure.hint("wharf read SERVER URI")
 }
 
 async fn fetch(connection: &Connection, uri: &str) -> Result<ReadResult, Failure> {

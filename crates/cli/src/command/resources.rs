@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use wharf_client::{CallError, Connection, Listing};
 use wharf_wire::{Resource, ServerCapabilities};
 
-use super::list::{Listed, list};
+use super::list::{Asked, Listed, list};
 use crate::failure::Outcome;
 use crate::servers::ManyServers;
 use crate::session::{Common, Session};
@@ -14,6 +14,8 @@ use crate::table::Row;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  wharf resources
+  wharf resources NAME
   wharf resources --stdio \"wharf demo-server\"
   wharf resources --json --stdio \"wharf demo-server\" | jq -r '.items[].uri'")]
 pub struct Args {
@@ -54,14 +56,6 @@ struct AsItCame<'a> {
 impl Listed for Resource {
     const NOUNS: (&'static str, &'static str) = ("resource", "resources");
 
-    fn is_offered(offer: &ServerCapabilities) -> bool {
-        offer.resources
-    }
-
-    async fn list(connection: &Connection) -> Result<Listing<Self>, CallError> {
-        connection.list_resources().await
-    }
-
     fn row(&self) -> Row {
         Row::new(&self.uri, self.description.as_deref().or(self.title.as_deref()).or(Some(&self.name)))
     }
@@ -78,5 +72,15 @@ impl Listed for Resource {
             size,
             annotations,
         }
+    }
+}
+
+impl Asked for Resource {
+    fn is_offered(offer: &ServerCapabilities) -> bool {
+        offer.resources
+    }
+
+    async fn list(connection: &Connection) -> Result<Listing<Self>, CallError> {
+        connection.list_resources().await
     }
 }

@@ -22,10 +22,14 @@ Without --tools, --prompts, --resources or --uri, everything the server tells of
 stdout, with the time in UTC; with --json it is a document of its own.
 
 Examples:
+  wharf subscribe harbour
   wharf subscribe --stdio \"wharf demo-server --tide 1000\"
   wharf subscribe --uri harbour://tide --count 3 --stdio \"wharf demo-server --tide 1000\"
   wharf subscribe --tools --json --stdio \"wharf demo-server --tide 1000\" | jq -r .event")]
 pub struct Args {
+    /// The server: its name, its address, or FILE:NAME
+    #[arg(value_name = "SERVER", conflicts_with_all = ["stdio", "url"])]
+    name: Option<String>,
     /// Watch the list of tools
     #[arg(long)]
     tools: bool,
@@ -57,16 +61,17 @@ struct EventDocument<'a> {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
-    let server = args.server.resolve(&session.surroundings, &session.console)?;
+    let server = args.server.resolve(session, args.name.as_deref()).await?;
     let connection = connect_one(session, &server, &Services::default()).await?;
+    let server = server.name.as_str();
     let failed = |error| Failure::calling(&connection, error);
     let wanted = args.interest(session, &connection).await?;
     let mut subscription = connection.subscribe(wanted.clone()).await.map_err(failed)?;
-    say_what_is_watched(session, &server.name, &wanted, subscription.honoured())?;
+    say_what_is_watched(session, server, &wanted, subscription.honoured())?;
     let mut left = args.count;
     while left != Some(0) {
         let event = subscription.next().await.map_err(failed)?;
-        if show(session, &server.name, &event)? {
+        if show(session, server, &event)? {
             left = left.map(|left| left - 1);
         }
     }

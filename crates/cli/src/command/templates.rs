@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use wharf_client::{CallError, Connection, Listing};
 use wharf_wire::{ResourceTemplate, ServerCapabilities};
 
-use super::list::{Listed, list};
+use super::list::{Asked, Listed, list};
 use crate::failure::Outcome;
 use crate::servers::ManyServers;
 use crate::session::{Common, Session};
@@ -14,6 +14,8 @@ use crate::table::Row;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  wharf templates
+  wharf templates NAME
   wharf templates --stdio \"wharf demo-server\"
   wharf read demo://dock/north-1 --stdio \"wharf demo-server\"")]
 pub struct Args {
@@ -51,14 +53,6 @@ struct AsItCame<'a> {
 impl Listed for ResourceTemplate {
     const NOUNS: (&'static str, &'static str) = ("template", "templates");
 
-    fn is_offered(offer: &ServerCapabilities) -> bool {
-        offer.resources
-    }
-
-    async fn list(connection: &Connection) -> Result<Listing<Self>, CallError> {
-        connection.list_templates().await
-    }
-
     fn row(&self) -> Row {
         Row::new(&self.uri_template, self.description.as_deref().or(self.title.as_deref()).or(Some(&self.name)))
     }
@@ -74,5 +68,15 @@ impl Listed for ResourceTemplate {
             mime_type: self.mime_type.as_deref(),
             annotations,
         }
+    }
+}
+
+impl Asked for ResourceTemplate {
+    fn is_offered(offer: &ServerCapabilities) -> bool {
+        offer.resources
+    }
+
+    async fn list(connection: &Connection) -> Result<Listing<Self>, CallError> {
+        connection.list_templates().await
     }
 }

@@ -1,5 +1,6 @@
 //! From the client's errors to what a person can do about them.
 
+use std::borrow::Borrow;
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,25 +17,30 @@ const FOREIGN: &str = "is this a server that speaks MCP over stdio? run its comm
 
 impl Failure {
     /// A server that could not be connected.
-    pub fn connecting(server: &str, spec: &ServerSpec, around: &Surroundings, failed: ConnectError) -> Self {
-        let ConnectError { cause, trace, stderr } = failed;
-        let gone = match &cause {
+    pub fn connecting(
+        server: &str,
+        spec: &ServerSpec,
+        around: &Surroundings,
+        failed: impl Borrow<ConnectError>,
+    ) -> Self {
+        let ConnectError { cause, trace, stderr } = failed.borrow();
+        let gone = match cause {
             ConnectCause::Gone(gone) => Some(gone.as_ref()),
             _ => None,
         };
         let step = trace.failed();
         let error = Report {
-            message: chain(&cause),
+            message: chain(cause),
             server: Some(server.to_owned()),
             step: step.map(|step| step.name),
             exit: gone.and_then(|gone| gone.exit),
-            stderr: gone.map_or(&stderr, |gone| if stderr.is_empty() { &gone.stderr } else { &stderr }).clone(),
+            stderr: gone.map_or(stderr, |gone| if stderr.is_empty() { &gone.stderr } else { stderr }).clone(),
         };
         let hints = match spec {
-            ServerSpec::Stdio(spec) => start_hints(&cause, spec, around),
-            ServerSpec::Http(spec) => dial_hints(&cause, spec),
+            ServerSpec::Stdio(spec) => start_hints(cause, spec, around),
+            ServerSpec::Http(spec) => dial_hints(cause, spec),
         };
-        Self { kind: connect_kind(&cause), error: Box::new(error), hints }
+        Self { kind: connect_kind(cause), error: Box::new(error), hints }
     }
 
     /// A call that got no answer, or a refusal.
@@ -48,7 +54,7 @@ impl Failure {
             None => Vec::new(),
         };
         let error = Report {
-            message: failed.to_string(),
+            message: connection.redactor().redact_cut(&failed.to_string()).into_owned(),
             server: Some(connection.facts().name.clone()),
             step: None,
             exit: gone.and_then(|gone| gone.exit),
@@ -172,8 +178,11 @@ fn ended_hint(gone: &Gone, spec: &StdioSpec) -> String {
         Some(Exit::Code(0)) => FOREIGN.to_owned(),
         Some(Exit::Signal(_)) => "it was killed: run its command by itself to see why".to_owned(),
         _ if spec.inherit_env => "run its command by itself to see what it needs".to_owned(),
-        _ => "the environment was cleared to a short list; pass what it needs with --env NAME, or --inherit-env"
-            .to_owned(),
+        _ => {
+            "the environment was cleared to a short list; name what it needs (`env` in its entry, --env NAME), or hand \
+              all of it down (`inheritEnv`, --inherit-env)"
+                .to_owned()
+        }
     }
 }
 

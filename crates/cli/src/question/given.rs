@@ -59,7 +59,7 @@ fn typed_value(form: &FormRequest, name: &str, value: Value) -> Result<Raw, Fail
         return Err(Failure::usage(format_args!("the server asks for no `{name}`")).hint(suggestion(name, names)));
     };
     match value {
-        Value::Json(value) => Ok(value),
+        Value::Json(value) | Value::Member(value) => Ok(value),
         Value::Text(text) => {
             typed::read(field, &text).map_err(|reason| Failure::usage(format_args!("the answer `{name}` {reason}")))
         }

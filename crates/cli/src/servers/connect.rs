@@ -1,37 +1,28 @@
 //! Connecting: all at once, each on its own, with a word on what takes long.
 
-use std::time::Duration;
-
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use wharf_client::{Connection, ServerFacts, Services, connect_to};
+use wharf_client::{ConnectOptions, Connection, Services, connect_to};
+use wharf_spec::{ServerEntry, ServerSettings};
 
-use super::Server;
+use super::while_starting;
 use crate::failure::Failure;
+use crate::services::warn_of_logs;
 use crate::session::Session;
 
-/// After this long a start is worth a word.
-const SLOW_START: Duration = Duration::from_secs(2);
-/// How often that word changes.
-const TICK: Duration = Duration::from_secs(1);
-
 /// Connects to one server, with what is done for it.
-pub async fn connect_one(session: &Session, server: &Server, services: &Services) -> Result<Connection, Failure> {
+pub async fn connect_one(session: &Session, server: &ServerEntry, services: &Services) -> Result<Connection, Failure> {
     let ready = |connection| async { Ok(connection) };
     let mut connected = each_served(session, std::slice::from_ref(server), services, ready).await;
     let connection = connected.pop().unwrap_or_else(|| Err(Failure::other("no server was asked for")))?;
-    let ServerFacts { name, capabilities, .. } = connection.facts();
-    // With --debug nobody may have asked for them.
-    if services.logs.is_some() && !capabilities.logging && !session.console.manner.debug {
-        session.console.warn(format_args!("{name} offers no logs, so none will be shown"));
-    }
+    warn_of_logs(session, services, &connection);
     Ok(connection)
 }
 
 /// Connects to all servers, doing nothing for them: see [`each_served`].
 pub async fn each<T, F>(
     session: &Session,
-    servers: &[Server],
+    servers: &[ServerEntry],
     work: impl Fn(Connection) -> F,
 ) -> Vec<Result<T, Failure>>
 where
@@ -47,7 +38,7 @@ where
 /// Dropped while it waits, it ends what is still connecting; what is connected is the session's to close.
 async fn each_served<T, F>(
     session: &Session,
-    servers: &[Server],
+    servers: &[ServerEntry],
     services: &Services,
     work: impl Fn(Connection) -> F,
 ) -> Vec<Result<T, Failure>>
@@ -56,13 +47,15 @@ where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
 {
     let mut tasks = JoinSet::new();
-    for (position, Server { name, spec }) in servers.iter().cloned().enumerate() {
-        let mut options = session.connect_options(&name);
+    for (position, server) in servers.iter().cloned().enumerate() {
+        let ServerEntry { name, spec, settings, .. } = server;
+        let mut options = session.connect_options(name.as_str());
         options.services = services.clone();
+        heed(&mut options, &settings, session);
         tasks.spawn(async move {
             let around = options.surroundings.clone();
             let connected = connect_to(&spec, options).await;
-            let connected = connected.map_err(|error| Failure::connecting(&name, &spec, &around, error));
+            let connected = connected.map_err(|error| Failure::connecting(name.as_str(), &spec, &around, error));
             News { position, what: Stage::Connected(connected) }
         });
     }
@@ -98,6 +91,16 @@ enum Stage<T> {
     Done(Result<T, Failure>),
 }
 
+/// The times an entry asks for, unless the command says otherwise.
+fn heed(options: &mut ConnectOptions, settings: &ServerSettings, session: &Session) {
+    if session.timeout().is_some() {
+        return;
+    }
+    options.limits.startup = settings.startup_timeout.unwrap_or(options.limits.startup);
+    options.limits.call = settings.timeout.unwrap_or(options.limits.call);
+    options.limits.call_max = options.limits.call_max.max(options.limits.call);
+}
+
 /// The servers that are not connected yet.
 struct Waiting<'a> {
     names: Vec<Option<&'a str>>,
@@ -110,24 +113,20 @@ async fn next<T: 'static>(
     waiting: &Waiting<'_>,
     began: Instant,
 ) -> Option<News<T>> {
-    loop {
-        let tick = (Instant::now() + TICK).max(began + SLOW_START);
-        tokio::select! {
+    while_starting(session, began, || waiting.told(), async {
+        loop {
             // A task that panicked has been reported by the hook; its server stays without a result.
-            news = tasks.join_next() => if let Ok(news) = news? {
+            if let Ok(news) = tasks.join_next().await? {
                 return Some(news);
-            },
-            () = tokio::time::sleep_until(tick) => session.console.status(&waiting.told(began)),
+            }
         }
-    }
+    })
+    .await
 }
 
 impl Waiting<'_> {
-    fn told(&self, began: Instant) -> String {
+    fn told(&self) -> String {
         let names: Vec<&str> = self.names.iter().copied().flatten().collect();
-        if names.is_empty() {
-            return "waiting for an answer".to_owned();
-        }
-        format!("{} · still starting, {} s", names.join(", "), began.elapsed().as_secs())
+        if names.is_empty() { "waiting for an answer".to_owned() } else { format!("{} · starting", names.join(", ")) }
     }
 }

@@ -90,10 +90,10 @@ fn stem(word: &str) -> &str {
     Path::new(word).file_stem().and_then(|stem| stem.to_str()).unwrap_or(word)
 }
 
-/// Only letters, digits, `_` and `-`, at most 64 of them.
+/// Only letters, digits, `_` and `-`, at most 60 of them, which leaves room for a number.
 fn clean(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
-    let name: String = name.chars().map(plain).take(64).collect();
+    let name: String = name.chars().map(plain).take(60).collect();
     match name.trim_matches('-') {
         "" => "server".to_owned(),
         name => name.to_owned(),

@@ -79,7 +79,7 @@ fn a_server_from_the_future() {
 fn command_lines_that_are_none() {
     check(&tools("'unclosed"), 2, &["a quote is not closed"]);
     check(&tools("  "), 2, &["--stdio is empty"]);
-    check(&run(["tools"]), 2, &["--stdio <COMMAND>"]);
+    check(&run(["tools"]), 2, &["no server is configured, and none was given", "--stdio \"COMMAND\""]);
     check(&run(["tools", "--timeout", "soon", "--stdio", "cat"]), 2, &["a time is written like"]);
     check(&run(["tools", "--env", "=x", "--stdio", "cat"]), 2, &["--env needs a name"]);
     check(&run(["tools", "--trace", "/nowhere/trace", "--stdio", "cat"]), 2, &["the trace file `/nowhere/trace`"]);

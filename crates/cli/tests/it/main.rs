@@ -3,23 +3,36 @@
 #![allow(clippy::unwrap_used, reason = "in a test, that is how things fail")]
 
 mod answers;
+mod approvals;
+mod arguments;
 mod asking;
+mod by_name;
 mod call;
+mod configuration;
 mod demo;
 mod demo_http;
 mod failures;
 mod fidelity;
 mod hold;
+mod house;
 mod lists;
+mod logs;
+mod masking;
 mod pages;
 mod prompt;
 mod read;
+mod reload;
 mod scripted;
 mod services;
 mod shell;
 mod signals;
+mod stats;
+mod status;
 mod subscribe;
 mod support;
 mod tasks;
 mod terminal;
+mod test_command;
 mod url;
+mod why;
+mod yard;

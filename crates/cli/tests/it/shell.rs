@@ -16,6 +16,10 @@ fn help_has_examples() {
         "prompts",
         "prompt",
         "subscribe",
+        "status",
+        "test",
+        "why",
+        "stats",
         "demo-server",
         "completions",
     ];

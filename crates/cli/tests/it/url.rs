@@ -120,7 +120,7 @@ fn what_is_wrong_is_said() {
         2,
         &["`/nowhere.pem` cannot be read"],
     );
-    check(&run(["tools"]), 2, &["--stdio <COMMAND>"]);
+    check(&run(["tools"]), 2, &["no server is configured", "--url URL"]);
 }
 
 #[test]

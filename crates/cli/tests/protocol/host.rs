@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_client::{
-    CallOptions, ConnectOptions, Connection, Direction, Elicitor, GuardProgram, LogSink, NotSampled, Pending,
+    CallOptions, ConnectOptions, Connection, Direction, Elicitor, GuardProgram, LogSink, NotSampled, Passing, Pending,
     RootsSource, Sampler, Services, Tap, connect,
 };
 use wharf_spec::{StdioSpec, Surroundings};
@@ -164,9 +164,9 @@ impl LogSink for Logbook {
 struct Wiretap(Arc<Mutex<Vec<Value>>>);
 
 impl Tap for Wiretap {
-    fn message(&self, direction: Direction, _time: std::time::SystemTime, message: &[u8]) {
-        if direction == Direction::Sent {
-            self.0.lock().unwrap().push(serde_json::from_slice(message).unwrap());
+    fn message(&self, passing: &Passing<'_>) {
+        if passing.direction == Direction::Sent {
+            self.0.lock().unwrap().push(serde_json::from_slice(passing.bytes).unwrap());
         }
     }
 }

@@ -9,7 +9,7 @@ mod verdicts;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use wharf_spec::{ServerSpec, StdioSpec, Untrusted};
+use wharf_spec::{Redactor, ServerSpec, StdioSpec, Untrusted};
 use wharf_wire::{DiscoverResult, Era, Implementation, Revision, ServerCapabilities};
 
 use crate::bulletin::Bulletin;
@@ -22,6 +22,7 @@ use crate::flow::Rereads;
 use crate::flow::mirror::Mirror;
 use crate::options::{ConnectOptions, Negotiation};
 use crate::request::constant_meta;
+use crate::tap::Onlooker;
 use crate::trace::{StepOutcome, Tracer};
 use crate::transport::memory::{self, LocalServer};
 use crate::transport::{Mirroring, Open, Opening, Start, Transport, stdio};
@@ -40,7 +41,8 @@ pub async fn connect_to(spec: &ServerSpec, options: ConnectOptions) -> Result<Co
 ///
 /// Dropped while it waits, it ends whatever it has started.
 pub async fn connect(spec: &StdioSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
-    let mut attempt = Attempt::new(options);
+    let redactor = Redactor::for_process(spec, &options.surroundings);
+    let mut attempt = Attempt::new(options, redactor);
     match stdio::prepare(spec, &attempt.options.surroundings) {
         Ok(prepared) => {
             attempt.tracer.step("resolve", StepOutcome::Fine, prepared.program.display());
@@ -60,11 +62,12 @@ pub use verdicts::Verdicts;
 ///
 /// Dropped while it waits, it ends the server.
 pub async fn connect_local(server: impl LocalServer, options: ConnectOptions) -> Result<Connection, ConnectError> {
-    Attempt::new(options).connect(&memory::Once::new(server)).await
+    Attempt::new(options, Redactor::default()).connect(&memory::Once::new(server)).await
 }
 
 struct Attempt {
     options: ConnectOptions,
+    redactor: Arc<Redactor>,
     tracer: Tracer,
     stderr: Vec<String>,
 }
@@ -104,8 +107,10 @@ enum Probed {
 const STDERR_SHOWN: usize = 20;
 
 impl Attempt {
-    fn new(options: ConnectOptions) -> Self {
-        Self { tracer: Tracer::new(options.on_step.clone()), options, stderr: Vec::new() }
+    fn new(options: ConnectOptions, redactor: Redactor) -> Self {
+        let redactor = Arc::new(redactor);
+        let tracer = Tracer::new(options.on_step.clone(), redactor.clone());
+        Self { options, redactor, tracer, stderr: Vec::new() }
     }
 
     async fn connect(mut self, server: &dyn Start) -> Result<Connection, ConnectError> {
@@ -136,18 +141,20 @@ impl Attempt {
     }
 
     fn give_up(self, cause: ConnectCause) -> Result<Connection, ConnectError> {
+        let cause = cause.masked(&self.redactor);
         Err(ConnectError { cause, trace: self.tracer.finish(), stderr: self.stderr })
     }
 
     async fn start(&mut self, server: &dyn Start, step: &'static str) -> Result<Started, ConnectCause> {
         let ConnectOptions { name, services, limits, cache, observer, .. } = &self.options;
-        let desk = Desk::new(name.clone(), services.clone(), limits.clone());
+        let desk = Desk::new(name.clone(), services.clone(), limits.clone(), self.redactor.clone());
         let bulletin = Bulletin::new(cache.clone().unwrap_or_default(), limits.bounds);
         let manners = Arc::new(Manners::new(desk, bulletin, observer.clone()));
+        let (tap, redactor) = (self.options.tap.clone(), self.redactor.clone());
         let opening = Opening {
-            name: self.options.name.clone(),
+            onlooker: Onlooker { server: name.clone(), redactor, tap },
+            log: self.options.process_log.clone(),
             dialect: manners.clone(),
-            tap: self.options.tap.clone(),
             limits: limits.clone(),
             guard: self.options.guard.clone(),
         };
@@ -313,6 +320,9 @@ impl Attempt {
             authorization: self.options.authorization,
             rereads: Rereads::default(),
         });
+        let ServerFacts { name, transport, .. } = connection.facts();
+        let millis = connection.trace().duration().as_millis();
+        tracing::info!(server = name, %revision, ?transport, millis, "connected");
         connection.ask_for_logs();
         connection
     }

@@ -1,6 +1,6 @@
 //! Connecting over HTTP: which of the protocol's forms a server speaks there, where nobody says.
 
-use wharf_spec::{HttpForm, HttpSpec};
+use wharf_spec::{HttpForm, HttpSpec, Redactor};
 use wharf_wire::Era;
 
 use super::verdicts::Verdict;
@@ -17,7 +17,7 @@ use crate::transport::http::{Form, Remote};
 /// A server whose form is not given is tried as Streamable HTTP, stateless first, and then as HTTP+SSE. Dropped while it
 /// waits, it ends whatever it has begun.
 pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
-    let mut attempt = Attempt::new(options);
+    let mut attempt = Attempt::new(options, Redactor::for_address(spec));
     let remote = match Remote::new(spec, Form::Streamable, &attempt.options.limits).await {
         Ok(remote) => remote,
         Err(cause) => {

@@ -1,7 +1,6 @@
 //! What becomes of each message that arrives.
 
 use std::task::Waker;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -50,9 +49,7 @@ impl Engine {
     /// Takes one message, without its line end. Wakers of calls it ended are added to the list. An error means that
     /// there is no server at the other end.
     pub fn deliver(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
-        if let Some(tap) = &self.tap {
-            tap.message(Direction::Received, SystemTime::now(), line);
-        }
+        self.onlooker.see(Direction::Received, line);
         match scan(line) {
             Ok(envelope) => return self.sort(line, &envelope, wakers),
             Err(ScanError { fault: Fault::NotAnObject, .. }) => self.noise(line),
@@ -73,9 +70,7 @@ impl Engine {
         on: Channel,
         wakers: &mut Vec<Waker>,
     ) -> Result<Heard, Nonsense> {
-        if let Some(tap) = &self.tap {
-            tap.message(Direction::Received, SystemTime::now(), message);
-        }
+        self.onlooker.see(Direction::Received, message);
         let envelope = match scan(message) {
             Ok(envelope) => envelope,
             Err(ScanError { fault: Fault::Batch, .. }) if self.dialect.accepts_batches() => {
@@ -226,7 +221,7 @@ impl Engine {
         self.tally.warn(Count::StrayError, "the server reported an error without saying for which call");
         if let Ok(error) = RpcError::view(error.copy(line), &self.limits.bounds) {
             let message = Untrusted::new(error.message);
-            self.suspect(format!(
+            self.suspect(&format!(
                 "the server reported an error for no call in particular: {} (code {})",
                 message.shortened(EXCERPT),
                 error.code
@@ -285,7 +280,7 @@ impl Engine {
     fn noise(&self, line: &[u8]) {
         self.tally.warn(Count::Noise, "the server wrote something to stdout that is no message");
         let shown = Untrusted::from_bytes(line);
-        self.suspect(format!("the server wrote this to stdout, which is no message: {}", shown.shortened(EXCERPT)));
+        self.suspect(&format!("the server wrote this to stdout, which is no message: {}", shown.shortened(EXCERPT)));
     }
 
     fn batch(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
@@ -320,7 +315,7 @@ impl Engine {
         let what = format!("{}: {}", broken.fault, shown.shortened(EXCERPT));
         let id = broken.id.as_deref().filter(|_| !broken.has_method).and_then(|id| self.call_id(&Id::read(id)));
         if !id.is_some_and(|id| self.fail(id, CallError::Protocol(what.clone()), wakers)) {
-            self.suspect(format!("the server sent a message that cannot be read: {what}"));
+            self.suspect(&format!("the server sent a message that cannot be read: {what}"));
         }
     }
 }

@@ -18,7 +18,7 @@ mod table;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -29,7 +29,7 @@ use crate::counters::{Count, Tally};
 use crate::error::{CallError, Gone, GoneCause, TimeLimit};
 use crate::limits::Limits;
 use crate::options::ProgressSink;
-use crate::tap::{Direction, Tap};
+use crate::tap::{Direction, Onlooker};
 
 pub(crate) use call::Call;
 use errands::Errands;
@@ -147,7 +147,7 @@ pub(crate) struct Engine {
     table: Mutex<Table>,
     link: Arc<dyn Link>,
     dialect: Arc<dyn Dialect>,
-    tap: Option<Arc<dyn Tap>>,
+    onlooker: Onlooker,
     limits: Limits,
     results: Pool,
     pub tally: Tally,
@@ -156,13 +156,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub fn new(
-        server: String,
-        link: Arc<dyn Link>,
-        dialect: Arc<dyn Dialect>,
-        tap: Option<Arc<dyn Tap>>,
-        limits: Limits,
-    ) -> Arc<Self> {
+    pub fn new(onlooker: Onlooker, link: Arc<dyn Link>, dialect: Arc<dyn Dialect>, limits: Limits) -> Arc<Self> {
         let table = Mutex::new(Table::new(limits.in_flight));
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
@@ -173,10 +167,10 @@ impl Engine {
             table,
             link,
             dialect,
-            tap,
+            tally: Tally::new(onlooker.server.clone()),
+            onlooker,
             limits,
             results: Pool::default(),
-            tally: Tally::new(server),
             suspicion: Mutex::default(),
         })
     }
@@ -237,9 +231,8 @@ impl Engine {
     }
 
     fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
-        if let Some(tap) = &self.tap {
-            let text = message.parts.concat();
-            tap.message(Direction::Sent, SystemTime::now(), text.trim_ascii_end());
+        if self.onlooker.is_there() {
+            self.onlooker.see(Direction::Sent, message.parts.concat().trim_ascii_end());
         }
         self.link.submit(message)
     }
@@ -296,7 +289,7 @@ impl Engine {
 
     /// The same, where it is known of one call that the server has turned it away.
     pub fn lose_turned_away(&self, call: Option<u64>, gone: Gone) {
-        let (gone, mut wakers) = (Arc::new(gone), Vec::new());
+        let (gone, mut wakers) = (self.account(gone), Vec::new());
         {
             let mut table = self.table();
             if let Some(id) = call {
@@ -312,14 +305,16 @@ impl Engine {
     /// Ends every call because whatever would have brought the answers is gone. The connection itself goes on.
     pub fn lose_calls(&self, gone: Gone) {
         let mut wakers = Vec::new();
-        self.table().lose_all(&Arc::new(gone), |ticket| self.link.may_have_left(ticket), &mut wakers);
+        let gone = self.account(gone);
+        self.table().lose_all(&gone, |ticket| self.link.may_have_left(ticket), &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Ends one call whose answer will not come.
     pub fn lose_call(&self, id: u64, gone: Gone, left: Left) {
         let mut wakers = Vec::new();
-        self.table().lose(id, &Arc::new(gone), left, &mut wakers);
+        let gone = self.account(gone);
+        self.table().lose(id, &gone, left, &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -352,13 +347,24 @@ impl Engine {
         }
     }
 
+    /// Whom this is with, and what of it is nobody's business.
+    pub fn onlooker(&self) -> &Onlooker {
+        &self.onlooker
+    }
+
     /// The most recent thing that may explain why an answer does not come.
     pub fn suspicion(&self) -> Option<String> {
         self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn suspect(&self, what: String) {
+    fn suspect(&self, what: &str) {
+        let what = self.onlooker.redactor.redact_cut(what).into_owned();
         *self.suspicion.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+    }
+
+    /// How the server was lost, as everybody may know it.
+    fn account(&self, gone: Gone) -> Arc<Gone> {
+        Arc::new(gone.masked(&self.onlooker.redactor))
     }
 
     /// What a call made now ends with. Between the first sign of the end and its full account, the sign must do.
@@ -371,7 +377,7 @@ impl Engine {
 
     /// Ends one call with an answer's shortcomings.
     fn fail(&self, id: u64, error: CallError, wakers: &mut Vec<Waker>) -> bool {
-        self.table().finish(id, Err(error), wakers)
+        self.table().finish(id, Err(error.masked(&self.onlooker.redactor)), wakers)
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -18,6 +18,7 @@ use crate::era::Manners;
 use crate::error::{CallError, Gone, GoneCause};
 use crate::limits::Limits;
 use crate::services::Services;
+use crate::tap::Onlooker;
 
 /// A link that keeps what it is given. Everything has left but what came after `stuck`.
 #[derive(Default)]
@@ -100,10 +101,10 @@ struct World {
 impl World {
     fn new() -> Self {
         let link = Arc::new(Kept::default());
-        let desk = Desk::new("model".to_owned(), Services::default(), Limits::default());
+        let desk = Desk::new("model".to_owned(), Services::default(), Limits::default(), Arc::default());
         let manners = Arc::new(Manners::new(desk, Bulletin::default(), None));
         manners.settle(Revision::LATEST_STATELESS);
-        let engine = Engine::new("model".to_owned(), link.clone(), manners, None, Limits::default());
+        let engine = Engine::new(Onlooker::default(), link.clone(), manners, Limits::default());
         Self { engine, link, calls: BTreeMap::new(), lost: false }
     }
 

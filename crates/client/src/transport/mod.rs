@@ -12,8 +12,9 @@ use crate::engine::{Dialect, Engine};
 use crate::error::ConnectCause;
 use crate::guard::{Containment, GuardProgram};
 use crate::limits::Limits;
+use crate::process_log::ProcessLog;
 use crate::services::Pending;
-use crate::tap::Tap;
+use crate::tap::Onlooker;
 
 /// An open link to a server, held together. Dropping it ends the server without waiting.
 pub(crate) struct Open {
@@ -63,16 +64,16 @@ pub struct ServerProcess {
 
 /// What an [`Open`] is made with.
 pub(crate) struct Opening {
-    pub name: String,
+    pub onlooker: Onlooker,
+    pub log: Option<Arc<dyn ProcessLog>>,
     pub dialect: Arc<dyn Dialect>,
-    pub tap: Option<Arc<dyn Tap>>,
     pub limits: Limits,
     pub guard: GuardProgram,
 }
 
 impl Opening {
     fn engine(&self, link: Arc<dyn crate::engine::Link>) -> Arc<Engine> {
-        Engine::new(self.name.clone(), link, self.dialect.clone(), self.tap.clone(), self.limits.clone())
+        Engine::new(self.onlooker.clone(), link, self.dialect.clone(), self.limits.clone())
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use wharf_client::{
-    CallError, CallOptions, Connection, Containment, Direction, GoneCause, GuardProgram, Tap, TimeLimit, connect,
+    CallError, CallOptions, Connection, Containment, Direction, GoneCause, GuardProgram, Passing, Tap, TimeLimit,
+    connect,
 };
 use wharf_testkit::http_cases::Form;
 use wharf_testkit::{faultd, oracle};

@@ -6,3 +6,4 @@ mod entries;
 mod hostile;
 mod layers;
 mod support;
+mod watching;

@@ -35,6 +35,20 @@ pub enum NameStyle {
     Single,
 }
 
+impl NameStyle {
+    /// The style of this spelling: its own, as `<tool>@<server>`.
+    pub fn of(spelling: &str) -> Option<Self> {
+        Some(match spelling {
+            "mcp__<server>__<tool>" => Self::Double,
+            "mcp_<server>_<slug>_<hash8>" => Self::Hashed,
+            "<tool>@<server>" => Self::At,
+            "<server>::<tool>" => Self::Colons,
+            "mcp_<server>_<tool>" => Self::Single,
+            _ => return None,
+        })
+    }
+}
+
 /// The names of one tool. Of two tools neither is ever the same, unless a hash collides.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Names {

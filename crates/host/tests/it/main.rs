@@ -10,6 +10,7 @@ mod library;
 mod life;
 mod management;
 mod permission;
+mod permits;
 mod polling;
 mod results;
 mod roster;

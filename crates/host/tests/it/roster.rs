@@ -131,6 +131,25 @@ async fn a_server_that_wants_a_login_waits_for_one() {
     host.close().await;
 }
 
+/// C18: whoever edits a server away does not take the answers of calls under way from their callers.
+#[tokio::test]
+async fn a_call_under_way_on_a_server_that_is_removed_is_answered() {
+    let site = Site::open();
+    let host = open_builder().servers([entry(&site, "held", 1)]).start().await.unwrap();
+    host.settled().await;
+    let calling = tokio::spawn({
+        let host = host.clone();
+        async move { who(&host, "held").await }
+    });
+    until(|| host.status_of("held").unwrap().in_flight == 1).await;
+    assert_eq!(told(&host.set_servers(Vec::new()).await), "+ -held ~ = !");
+    assert!(matches!(who(&host, "held").await, Err(HostError::UnknownServer { .. })));
+    assert!(!calling.is_finished());
+    site::let_go();
+    assert_eq!(calling.await.unwrap().unwrap(), "held 1");
+    host.close().await;
+}
+
 /// Servers are replaced under two hundred callers. No call fails, and each is answered by its own server: by the one that
 /// was there when it was made, or by one that took its place meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

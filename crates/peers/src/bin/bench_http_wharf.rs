@@ -9,9 +9,8 @@
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
-use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, Tap, connect_http};
+use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, Passing, Tap, connect_http};
 use wharf_peers::{HttpServer, Options, block_on, drive};
 use wharf_spec::HttpSpec;
 use wharf_wire::Raw;
@@ -56,9 +55,9 @@ async fn print_template(mut options: Options) {
     #[derive(Default)]
     struct Last(Mutex<String>);
     impl Tap for Last {
-        fn message(&self, direction: Direction, _at: SystemTime, message: &[u8]) {
-            if direction == Direction::Sent {
-                *self.0.lock().unwrap() = String::from_utf8(message.to_vec()).unwrap();
+        fn message(&self, passing: &Passing<'_>) {
+            if passing.direction == Direction::Sent {
+                *self.0.lock().unwrap() = String::from_utf8(passing.bytes.to_vec()).unwrap();
             }
         }
     }

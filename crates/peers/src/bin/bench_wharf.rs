@@ -9,9 +9,8 @@
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
-use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, GuardProgram, Tap, connect};
+use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, GuardProgram, Passing, Tap, connect};
 use wharf_peers::{Options, block_on, drive};
 use wharf_spec::{StdioSpec, Surroundings};
 use wharf_wire::Raw;
@@ -59,9 +58,9 @@ async fn print_template() {
     #[derive(Default)]
     struct Last(Mutex<String>);
     impl Tap for Last {
-        fn message(&self, direction: Direction, _at: SystemTime, message: &[u8]) {
-            if direction == Direction::Sent {
-                *self.0.lock().unwrap() = String::from_utf8(message.to_vec()).unwrap();
+        fn message(&self, passing: &Passing<'_>) {
+            if passing.direction == Direction::Sent {
+                *self.0.lock().unwrap() = String::from_utf8(passing.bytes.to_vec()).unwrap();
             }
         }
     }

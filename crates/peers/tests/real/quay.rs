@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::watch;
 use wharf_client::{
-    CallError, CallOptions, ConnectOptions, Connection, Counters, Direction, Negotiation, Services, Tap,
+    CallError, CallOptions, ConnectOptions, Connection, Counters, Direction, Negotiation, Passing, Services, Tap,
 };
 use wharf_wire::{Era, Revision, ToolResult};
 
@@ -207,9 +207,9 @@ impl Default for Wire {
 }
 
 impl Tap for Wire {
-    fn message(&self, direction: Direction, _at: SystemTime, message: &[u8]) {
-        let message = serde_json::from_slice(message).unwrap_or_default();
-        self.messages.send_modify(|messages| messages.push((direction, message)));
+    fn message(&self, passing: &Passing<'_>) {
+        let message = serde_json::from_slice(passing.bytes).unwrap_or_default();
+        self.messages.send_modify(|messages| messages.push((passing.direction, message)));
     }
 }
 

@@ -1,14 +1,17 @@
 //! One call to its end, with a word on how it gets on: the progress of a plain one, the status of a task.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use wharf_client::{CallError, CallOptions, Connection, Started, TaskHandle, TaskOptions, TaskSink};
 use wharf_spec::Untrusted;
 use wharf_wire::{Era, Progress, Raw, Task, TaskStatus, ToolResult};
 
-use crate::failure::Failure;
 use crate::session::Session;
+
+/// Cells of the bar that shows progress.
+const BAR: usize = 20;
 
 /// Whether a call is to be a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub struct Calling<'a> {
     pub tool: &'a str,
     pub arguments: &'a Raw,
     pub as_task: AsTask,
+    /// How long the tool may go without an answer or progress, where that is said.
+    pub timeout: Option<Duration>,
 }
 
 /// How a call gets on.
@@ -43,7 +48,7 @@ impl Calling<'_> {
     /// Calls, and shows how it gets on meanwhile.
     ///
     /// Dropped, it withdraws the call, and a task is cancelled before the server is closed.
-    pub async fn settle(&self) -> Result<ToolResult, Failure> {
+    pub async fn settle(&self) -> Result<ToolResult, CallError> {
         let (latest, mut news) = watch::channel(None);
         let answer = self.answer(Arc::new(latest));
         tokio::pin!(answer);
@@ -54,20 +59,21 @@ impl Calling<'_> {
                 answer = &mut answer => break answer,
                 Ok(()) = news.changed() => {
                     if let Some(news) = &*news.borrow_and_update() {
-                        self.show(&format!("{head}  {}", told(news)));
+                        self.show(&head, news);
                     }
                 }
             }
         };
         self.session.console.clear();
-        answer.map_err(|error| Failure::calling(self.connection, error))
+        answer
     }
 
     async fn answer(&self, latest: Arc<Latest>) -> Result<ToolResult, CallError> {
         let reports = latest.clone();
-        let options = CallOptions::default().progress(move |progress| {
+        let mut options = CallOptions::default().progress(move |progress| {
             reports.send_replace(Some(News::Progress(progress)));
         });
+        options.timeout = self.timeout;
         // A server of the handshake era makes a task only of what was sent as one; later ones decide by themselves.
         let is_plain = self.as_task == AsTask::IfServerWants;
         if is_plain && self.connection.facts().revision.era() == Era::Handshake {
@@ -96,12 +102,12 @@ impl Calling<'_> {
         answer
     }
 
-    fn show(&self, line: &str) {
+    fn show(&self, head: &str, news: &News) {
         let console = &self.session.console;
         if console.has_status() {
-            console.status(line);
+            console.status(&format!("{head}  {}{}", bar(news), told(news)));
         } else if console.manner.debug {
-            console.say(line);
+            console.say(format_args!("{head}  {}", told(news)));
         }
     }
 }
@@ -121,6 +127,17 @@ impl Drop for Following<'_> {
                 let _ = task.cancel().await;
             });
         }
+    }
+}
+
+/// How much of the work is done, drawn; nothing where nobody knows how much there is.
+fn bar(news: &News) -> String {
+    match news {
+        News::Progress(Progress { progress, total: Some(total), .. }) if *total > 0.0 => {
+            let done = (progress / total * BAR as f64).clamp(0.0, BAR as f64) as usize;
+            format!("{}{} ", "█".repeat(done), "░".repeat(BAR - done))
+        }
+        _ => String::new(),
     }
 }
 

@@ -3,10 +3,9 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::SystemTime;
 
 use tokio::task::JoinSet;
-use wharf_client::{ConnectOptions, Connection, Direction, Services, Tap, connect};
+use wharf_client::{ConnectOptions, Connection, Direction, Passing, Services, Tap, connect};
 use wharf_spec::{ServerSpec, StdioSpec};
 
 use super::conversation::Overheard;
@@ -47,9 +46,9 @@ pub struct Cast<'a> {
 pub struct Cancellations(AtomicUsize);
 
 impl Tap for Cancellations {
-    fn message(&self, direction: Direction, _: SystemTime, message: &[u8]) {
+    fn message(&self, passing: &Passing<'_>) {
         let method: &[u8] = b"\"notifications/cancelled\"";
-        if direction == Direction::Sent && message.windows(method.len()).any(|part| part == method) {
+        if passing.direction == Direction::Sent && passing.bytes.windows(method.len()).any(|part| part == method) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }

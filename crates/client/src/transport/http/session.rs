@@ -272,7 +272,23 @@ impl HttpLink {
             headers.insert(SESSION, id.clone());
         }
         let (url, body) = (place.url.clone(), order.body.clone());
-        self.net.send(Request { method: Method::POST, url, headers, body, redirects: Redirects::SameOrigin }).await
+        let shown = tracing::enabled!(tracing::Level::DEBUG).then(|| (format!("{headers:?}"), Instant::now()));
+        let sent =
+            self.net.send(Request { method: Method::POST, url, headers, body, redirects: Redirects::SameOrigin }).await;
+        if let Some((headers, began)) = shown {
+            self.tell_posted(&headers, began, &sent);
+        }
+        sent
+    }
+
+    /// Says what was sent along and what came of it. Values of headers that are secret by type are not in the text.
+    fn tell_posted(&self, headers: &str, began: Instant, sent: &Result<wharf_net::Response, wharf_net::SendError>) {
+        let Some(engine) = self.engine() else { return };
+        let server = engine.onlooker().server.as_str();
+        let headers = engine.onlooker().redactor.redact(headers);
+        let answer = sent.as_ref().map_or_else(ToString::to_string, |response| format!("HTTP {}", response.status));
+        let answer = engine.onlooker().redactor.redact_cut(&answer);
+        tracing::debug!(server, millis = began.elapsed().as_millis(), %headers, "posted: {answer}");
     }
 
     /// Tells the server that it was understood, and lets everything else go there. A server that does not take it is not

@@ -118,7 +118,7 @@ fn open(server: Box<dyn LocalServer>, opening: &Opening) -> Open {
     let limits = Arc::new(opening.limits.clone());
     let link = Arc::new(MemoryLink::new(limits.queued));
     let engine = opening.engine(link.clone());
-    let workers = Workers::new(&opening.name, &limits);
+    let workers = Workers::new(&opening.onlooker.server, &limits);
     let end = ServerEnd { link: link.clone(), outbox: Outbox { engine: engine.clone(), limits } };
     let (done, ended) = watch::channel(false);
     let serving = server.serve(end, workers.clone());

@@ -69,16 +69,26 @@ impl Driver {
         })
     }
 
-    /// Drives the link to its end, then the server to its own. Dropped at any time, it ends the server at once.
-    pub async fn run(mut self, mut stderr: StderrReader, lines: Arc<Mutex<Ring>>) {
+    /// Drives the link to its end, then the server to its own, and says what that was. Dropped at any time, it ends the
+    /// server at once.
+    pub async fn run(mut self, mut stderr: StderrReader, lines: Arc<Mutex<Ring>>) -> Exit {
         let cause = std::future::poll_fn(|context| self.poll(context)).await;
         if self.exited.is_some() {
             stderr.finish(self.limits.exit_wait).await;
         }
-        let shown = lines.lock().unwrap_or_else(PoisonError::into_inner).tail(STDERR_SHOWN);
+        let (shown, is_logged) = {
+            let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+            (lines.tail(STDERR_SHOWN), lines.is_logged())
+        };
         let hint = if cause == GoneCause::Closed { None } else { self.engine.suspicion() };
         self.engine.lose(Gone { cause, exit: self.exited, stderr: shown, hint });
+        let (mut exit, exit_wait) = (self.process.exit(), self.limits.exit_wait);
         self.stop().await;
+        if is_logged {
+            // Its last words belong before the line that says how it ended.
+            stderr.finish(exit_wait).await;
+        }
+        exited(&mut exit).await
     }
 
     /// Closes the server's input, waits, terminates, waits, kills; then waits until nothing of it is left.

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::{Hold, Open, Opening, ServerProcess, Start, Transport};
 use crate::error::ConnectCause;
 use crate::guard::{LaunchError, launch};
+use crate::process_log::{Logging, ProcessNote};
 use crate::services::Pending;
 
 use driver::Driver;
@@ -53,8 +54,12 @@ async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCaus
     let limits = opening.limits.clone();
     let link = Arc::new(StdioLink::new(streams.stdin, limits.queued).map_err(ConnectCause::Spawn)?);
     let engine = opening.engine(link.clone());
-    let ring = Arc::new(Mutex::new(Ring::new(limits.stderr_line, limits.stderr_kept)));
+    let log = opening.log.map(|log| Logging { log, server: opening.onlooker.server });
+    let ring = Arc::new(Mutex::new(Ring::new(&limits, opening.onlooker.redactor, log.clone())));
     let facts = ServerProcess { pid: process.pid, containment: process.containment };
+    if let Some(log) = &log {
+        log.note(ProcessNote::Started(facts.pid));
+    }
     let stderr_reader = stderr::drain(streams.stderr, ring.clone()).map_err(ConnectCause::Spawn)?;
     let (mut exit, told) = (process.exit(), link.clone());
     tokio::spawn(async move { told.server_exited(driver::exited(&mut exit).await) });
@@ -63,7 +68,10 @@ async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCaus
         Driver::new(engine.clone(), link.clone(), streams.stdout, process, limits).map_err(ConnectCause::Spawn)?;
     let lines = ring.clone();
     let task = tokio::spawn(async move {
-        driver.run(stderr_reader, lines).await;
+        let exit = driver.run(stderr_reader, lines).await;
+        if let Some(log) = log {
+            log.note(ProcessNote::Ended(exit));
+        }
         let _ = done.send(true);
     });
     let streams = Streams { link, stderr: ring, driver: task.abort_handle(), ended };

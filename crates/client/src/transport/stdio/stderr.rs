@@ -1,4 +1,6 @@
 //! What a server writes to stderr: always read, so that it never blocks; kept within a bound, for diagnosis.
+//!
+//! Secrets are taken out before a line is kept or handed on, so that nobody downstream ever has them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,22 +9,42 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::Interest;
 use tokio::task::AbortHandle;
+use wharf_spec::Redactor;
 
 use crate::guard::watched;
+use crate::limits::Limits;
+use crate::process_log::{Logging, ProcessNote};
 
 /// The last lines, each cut and all together bounded.
-#[derive(Debug)]
 pub(super) struct Ring {
-    lines: VecDeque<Vec<u8>>,
+    lines: VecDeque<String>,
     current: Vec<u8>,
+    /// The current line was longer than what is kept of it.
+    is_cut: bool,
     kept: usize,
     line_limit: usize,
     limit: usize,
+    redactor: Arc<Redactor>,
+    log: Option<Logging>,
 }
 
 impl Ring {
-    pub fn new(line_limit: usize, limit: usize) -> Self {
-        Self { lines: VecDeque::new(), current: Vec::new(), kept: 0, line_limit, limit }
+    pub fn new(limits: &Limits, redactor: Arc<Redactor>, log: Option<Logging>) -> Self {
+        Self {
+            lines: VecDeque::new(),
+            current: Vec::new(),
+            is_cut: false,
+            kept: 0,
+            line_limit: limits.stderr_line,
+            limit: limits.stderr_kept,
+            redactor,
+            log,
+        }
+    }
+
+    /// Whether somebody keeps a log of the lines.
+    pub fn is_logged(&self) -> bool {
+        self.log.is_some()
     }
 
     fn push(&mut self, mut bytes: &[u8]) {
@@ -36,11 +58,17 @@ impl Ring {
 
     fn extend(&mut self, bytes: &[u8]) {
         let room = self.line_limit.saturating_sub(self.current.len()).min(bytes.len());
+        self.is_cut |= room < bytes.len();
         self.current.extend_from_slice(&bytes[..room]);
     }
 
     fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.current);
+        let line = self.masked();
+        self.current.clear();
+        self.is_cut = false;
+        if let Some(log) = &self.log {
+            log.note(ProcessNote::Wrote(&line));
+        }
         self.kept += line.len() + 1;
         self.lines.push_back(line);
         while self.kept > self.limit {
@@ -49,16 +77,26 @@ impl Ring {
         }
     }
 
-    /// The last lines that are not blank, oldest first, as text.
+    /// Nothing more comes: what has no line end is a line all the same.
+    fn end(&mut self) {
+        if !self.current.is_empty() {
+            self.end_line();
+        }
+    }
+
+    /// The current line as text.
+    fn masked(&self) -> String {
+        let text = String::from_utf8_lossy(self.current.trim_ascii_end());
+        let masked = if self.is_cut { self.redactor.redact_cut(&text) } else { self.redactor.redact(&text) };
+        masked.into_owned()
+    }
+
+    /// The last lines that are not blank, oldest first.
     pub fn tail(&self, count: usize) -> Vec<String> {
-        let all = self.lines.iter().map(Vec::as_slice).chain([self.current.as_slice()]);
-        let mut tail: Vec<String> = all
-            .rev()
-            .map(<[u8]>::trim_ascii)
-            .filter(|line| !line.is_empty())
-            .take(count)
-            .map(|line| String::from_utf8_lossy(line).into_owned())
-            .collect();
+        let current = self.masked();
+        let all = self.lines.iter().chain([&current]);
+        let mut tail: Vec<String> =
+            all.rev().map(|line| line.trim()).filter(|line| !line.is_empty()).take(count).map(str::to_owned).collect();
         tail.reverse();
         tail
     }
@@ -68,14 +106,15 @@ impl Ring {
 pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<Ring>>) -> io::Result<StderrReader> {
     let stderr = watched(stderr, Interest::READABLE)?;
     let task = tokio::spawn(async move {
+        let locked = || ring.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = vec![0; 32 << 10];
         loop {
-            let Ok(mut ready) = stderr.readable().await else { return };
+            let Ok(mut ready) = stderr.readable().await else { return locked().end() };
             match ready.try_io(|stderr| Ok(rustix::io::read(stderr.get_ref(), &mut buffer)?)) {
-                Ok(Ok(0)) => return,
-                Ok(Ok(count)) => ring.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]),
+                Ok(Ok(0)) => return locked().end(),
+                Ok(Ok(count)) => locked().push(&buffer[..count]),
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(Err(_)) => return,
+                Ok(Err(_)) => return locked().end(),
                 Err(_would_block) => {}
             }
         }
@@ -108,13 +147,30 @@ impl Drop for StderrReader {
 mod tests {
     use super::*;
 
+    fn ring(line_limit: usize, limit: usize, secret: &str) -> Ring {
+        let mut limits = Limits::default();
+        (limits.stderr_line, limits.stderr_kept) = (line_limit, limit);
+        let mut redactor = Redactor::default();
+        redactor.add(secret);
+        Ring::new(&limits, Arc::new(redactor), None)
+    }
+
     #[test]
     fn the_ring_keeps_the_end_within_its_bound() {
-        let mut ring = Ring::new(8, 16);
+        let mut ring = ring(8, 16, "");
         ring.push(b"one\ntwo\n\nthree is long\nfour");
         assert_eq!(ring.tail(9), ["two", "three is", "four"]);
         assert_eq!(ring.tail(1), ["four"]);
         ring.push(&[b'x'; 100_000]);
         assert!(ring.current.len() <= 8 && ring.kept <= 16);
+    }
+
+    #[test]
+    fn no_secret_is_kept_whole_or_in_part() {
+        let mut ring = ring(16, 100, "hush-hush");
+        ring.push(b"a hush-hush b\n12345678 hush-h");
+        ring.push(b"ush\nsay: hush-hush");
+        assert_eq!(ring.tail(9), ["a *** b", "12345678 ***", "say: ***"]);
+        assert!(ring.lines.iter().all(|line| !line.contains("hush")));
     }
 }

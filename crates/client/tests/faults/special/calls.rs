@@ -102,9 +102,9 @@ pub async fn gating(cell: &Cell) -> Problems {
 struct Recorder(Mutex<Vec<String>>);
 
 impl Tap for Recorder {
-    fn message(&self, direction: Direction, _at: std::time::SystemTime, message: &[u8]) {
-        if direction == Direction::Sent {
-            self.0.lock().unwrap().push(String::from_utf8_lossy(message).into_owned());
+    fn message(&self, passing: &Passing<'_>) {
+        if passing.direction == Direction::Sent {
+            self.0.lock().unwrap().push(String::from_utf8_lossy(passing.bytes).into_owned());
         }
     }
 }

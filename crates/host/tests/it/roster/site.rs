@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
@@ -12,11 +12,20 @@ use wharf::spec::{HttpSpec, ServerSpec};
 use crate::fixture::{definition, text};
 
 /// A port at which servers answer until it is dropped. `/name/1` has a tool `who`, which says `name 1`; whatever begins
-/// with `/login` wants to know who asks.
+/// with `/login` wants to know who asks, and a call of whatever begins with `/held` is answered once it is let go.
 pub struct Site {
     address: SocketAddr,
     closed: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
+}
+
+/// Whether calls that are held have been let go.
+static LET_GO: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+
+/// Lets calls go that are held.
+pub fn let_go() {
+    *LET_GO.0.lock().unwrap() = true;
+    LET_GO.1.notify_all();
 }
 
 impl Site {
@@ -88,6 +97,10 @@ fn respond(path: &str, message: &Value) -> (&'static str, String) {
         _ if path.starts_with("login") => return ("401 Unauthorized", String::new()),
         Some("server/discover") => json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
         Some("tools/list") => json!({ "tools": [definition("who")] }),
+        Some("tools/call") if path.starts_with("held") => {
+            drop(LET_GO.1.wait_while(LET_GO.0.lock().unwrap(), |gone| !*gone).unwrap());
+            text(path.replace('/', " "))
+        }
         Some("tools/call") => text(path.replace('/', " ")),
         Some(_) => return ("202 Accepted", String::new()),
         None => return ("405 Method Not Allowed", String::new()),

@@ -1,0 +1,61 @@
+//! How long ago something was, and how far back to look.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// How long ago a time was: `2s ago`, `5m ago`, `3h ago`, `4d ago`.
+pub struct Ago(pub SystemTime);
+
+impl fmt::Display for Ago {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A time to come is one of another clock.
+        let seconds = self.0.elapsed().unwrap_or_default().as_secs();
+        let (count, unit) = match seconds {
+            0..MINUTE => (seconds, 's'),
+            MINUTE..HOUR => (seconds / MINUTE, 'm'),
+            HOUR..DAY => (seconds / HOUR, 'h'),
+            _ => (seconds / DAY, 'd'),
+        };
+        write!(f, "{count}{unit} ago")
+    }
+}
+
+/// Reads `90s`, `15m`, `36h`, `7d` or `2w`.
+pub fn period(text: &str) -> Result<Duration, String> {
+    let bad = || "a period is written like 90s, 15m, 36h, 7d or 2w".to_owned();
+    let unit = match text.chars().last() {
+        Some('s') => 1,
+        Some('m') => MINUTE,
+        Some('h') => HOUR,
+        Some('d') => DAY,
+        Some('w') => 7 * DAY,
+        _ => return Err(bad()),
+    };
+    let count = text[..text.len() - 1].parse::<u64>().map_err(|_| bad())?;
+    count.checked_mul(unit).map(Duration::from_secs).ok_or_else(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_periods() {
+        for (seconds, expected) in
+            [(2, "2s ago"), (61, "1m ago"), (3599, "59m ago"), (7200, "2h ago"), (200_000, "2d ago")]
+        {
+            assert_eq!(Ago(SystemTime::now() - Duration::from_secs(seconds)).to_string(), expected);
+        }
+        assert_eq!(Ago(SystemTime::now() + Duration::from_secs(100)).to_string(), "0s ago");
+        for (text, seconds) in [("90s", 90), ("15m", 900), ("7d", 604_800), ("2w", 1_209_600)] {
+            assert_eq!(period(text), Ok(Duration::from_secs(seconds)));
+        }
+        for text in ["", "7", "d", "-1d", "1.5h", "99999999999999999w", "7é"] {
+            assert!(period(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What is wrong with the arguments of a call, gathered before anything is said about it.
+
+use wharf_wire::Raw;
+
+use super::{Given, Schema, Value};
+use crate::failure::Failure;
+use crate::nearest::nearest;
+use crate::table::cut;
+
+/// The most columns of a value that are repeated.
+const SHOWN: usize = 200;
+
+/// Judges arguments one by one, and then all of them.
+pub struct Check<'a> {
+    tool: &'a str,
+    schema: Option<&'a Schema>,
+    given: Vec<String>,
+    problems: Vec<String>,
+    hints: Vec<String>,
+    warnings: Vec<String>,
+    /// Names that may have been meant by others: they are not missed as well.
+    meant: Vec<String>,
+}
+
+impl<'a> Check<'a> {
+    pub fn new(tool: &'a str, schema: Option<&'a Schema>) -> Self {
+        let (given, problems, hints, warnings, meant) = Default::default();
+        Self { tool, schema, given, problems, hints, warnings, meant }
+    }
+
+    /// The value to send for an argument, unless there is something wrong with it.
+    pub fn argument(&mut self, given: Given) -> Option<Raw> {
+        let Given { name, value } = given;
+        self.name(&name);
+        let value = match value {
+            Value::Json(json) => Some(json),
+            Value::Member(json) => self.judged(&name, json.get(), Ok(json.clone())),
+            Value::Text(text) => {
+                let types = self.schema.map(|schema| schema.types_of(&name)).unwrap_or_default();
+                self.judged(&name, &text, types.read(&text))
+            }
+        };
+        self.given.push(name);
+        value
+    }
+
+    /// A value that was said and could be read, or what was wanted instead.
+    fn judged(&mut self, name: &str, said: &str, value: Result<Raw, String>) -> Option<Raw> {
+        let wanted = match value {
+            Ok(json) => match self.schema.and_then(|schema| schema.misfit(name, &json)) {
+                None => return Some(json),
+                Some(wanted) => wanted,
+            },
+            Err(wanted) => wanted,
+        };
+        let said = cut(said, SHOWN);
+        self.problems.push(format!("`{name}` must be {wanted}, not `{said}`"));
+        self.hints.push(format!("to send other JSON all the same, write {name}:=JSON"));
+        None
+    }
+
+    fn name(&mut self, name: &str) {
+        let Some(schema) = self.schema.filter(|schema| !schema.has(name)) else { return };
+        let close = nearest(name, schema.names()).first().map(|close| (*close).to_owned());
+        let meant = close.as_ref().map(|close| format!("did you mean `{close}`?"));
+        if schema.is_closed() {
+            self.problems.push(format!("the tool `{}` takes no argument `{name}`", self.tool));
+            self.hints.push(meant.unwrap_or_else(|| schema.usage()));
+            self.meant.extend(close);
+        } else if schema.is_tacit() {
+            let meant = meant.map(|meant| format!("; {meant}")).unwrap_or_default();
+            self.warnings.push(format!("the tool `{}` says nothing of an argument `{name}`{meant}", self.tool));
+        }
+    }
+
+    /// What is odd, or everything that is wrong.
+    pub fn finish(mut self) -> Result<Vec<String>, Failure> {
+        let needed = self.schema.into_iter().flat_map(Schema::required);
+        let is_missing = |name: &&str| !self.given.iter().chain(&self.meant).any(|other| other == name);
+        let missing: Vec<String> = needed.filter(is_missing).map(|name| format!("`{name}`")).collect();
+        if !missing.is_empty() {
+            self.problems.push(format!("the tool `{}` needs {}", self.tool, missing.join(", ")));
+            self.hints.extend(self.schema.map(Schema::usage));
+        }
+        if self.problems.is_empty() {
+            return Ok(self.warnings);
+        }
+        let mut failure = Failure::usage(self.problems.join("; "));
+        for hint in self.hints {
+            if !failure.hints.contains(&hint) {
+                failure = failure.hint(hint);
+            }
+        }
+        Err(failure)
+    }
+}

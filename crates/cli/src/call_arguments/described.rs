@@ -1,0 +1,151 @@
+//! A tool's arguments for people: what each is, and how a call is typed. Everything shown is escaped.
+
+use serde_json::Value;
+use wharf_spec::Untrusted;
+use wharf_wire::ToolDefinition;
+
+use super::Schema;
+use super::schema::{listed, typed};
+use crate::style::{HEADING, NAME, QUIET, paint};
+
+/// The most characters of a description, and of a default or a list of values.
+const TEXT: usize = 2_000;
+const VALUES: usize = 300;
+
+/// What `wharf call SERVER TOOL --help` shows.
+pub struct Help<'a> {
+    /// What is typed before the arguments: `wharf call git log`.
+    pub line: &'a str,
+    pub tool: &'a ToolDefinition,
+}
+
+impl Help<'_> {
+    /// The whole of it.
+    pub fn text(&self) -> String {
+        let schema = self.tool.input_schema.as_ref().map(Schema::read);
+        let title = Untrusted::new(self.tool.display_name()).shortened(200).to_string();
+        let mut text = format!("{}\n", paint(HEADING, title));
+        if let Some(about) = self.tool.description.as_deref() {
+            let about = about.trim().chars().take(TEXT).collect::<String>();
+            text.push_str(&format!("{}\n", Untrusted::new(about).block()));
+        }
+        text.push_str(&format!("\n{} {} [ARGUMENT]...\n", paint(HEADING, "Usage:"), self.line));
+        let lines = schema.as_ref().map(Schema::lines).unwrap_or_default();
+        text.push_str(&format!("\n{}\n", paint(HEADING, "Arguments:")));
+        if lines.is_empty() {
+            text.push_str("  none that the tool tells of\n");
+        }
+        lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+        text.push_str(&format!("\n{}\n", paint(HEADING, "Examples:")));
+        examples(self.line, schema.as_ref()).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+        text
+    }
+}
+
+impl Schema {
+    /// The arguments, those that are needed first, each with its type and what is said of it.
+    pub fn lines(&self) -> Vec<String> {
+        let needed: Vec<&str> = self.required().collect();
+        let mut names: Vec<&str> = self.names().collect();
+        names.sort_by_key(|name| !needed.contains(name));
+        names.into_iter().map(|name| self.line(name, needed.contains(&name))).collect()
+    }
+
+    fn line(&self, name: &str, is_needed: bool) -> String {
+        let types = self.types_of(name).0.join("|");
+        let mut facts = vec![if types.is_empty() { "anything".to_owned() } else { types }];
+        if is_needed {
+            facts.push("required".to_owned());
+        }
+        let shown = |text: String| Untrusted::new(text).shortened(VALUES).to_string();
+        facts.extend(self.says(name, "default").map(|value| shown(format!("default `{}`", typed(value)))));
+        let values = self.says(name, "enum").and_then(Value::as_array);
+        facts.extend(values.map(|values| shown(format!("one of {}", listed(values)))));
+        for (key, word) in [("minimum", "at least"), ("maximum", "at most")] {
+            facts.extend(self.says(name, key).map(|bound| shown(format!("{word} {bound}"))));
+        }
+        let about = self.says(name, "description").and_then(Value::as_str).unwrap_or_default();
+        let about = Untrusted::new(about.trim()).shortened(TEXT).to_string();
+        let label = paint(NAME, Untrusted::new(name).to_string());
+        format!("{label}  {}  {about}", paint(QUIET, format!("({})", facts.join(", ")))).trim_end().to_owned()
+    }
+}
+
+/// One way to call a tool: with what it needs.
+pub fn example(line: &str, schema: &Schema) -> String {
+    words(line, schema.required().map(|name| format!("{name}={}", sample(schema, name))))
+}
+
+fn examples(line: &str, schema: Option<&Schema>) -> Vec<String> {
+    let Some(schema) = schema else { return vec![line.to_owned()] };
+    let object: Vec<String> =
+        schema.required().map(|name| format!("{name:?}: {}", sample_json(schema, name))).collect();
+    let mut all = vec![example(line, schema)];
+    let optional = schema.names().find(|name| !schema.required().any(|needed| needed == *name));
+    if let Some(name) = optional {
+        let more = [format!("--{name}"), sample(schema, name)];
+        let more = if schema.is_flag(name) { &more[..1] } else { &more[..] };
+        all.push(words(&all[0], more.iter().cloned()));
+    }
+    all.push(words(line, ["--args".to_owned(), format!("{{{}}}", object.join(", "))]));
+    all
+}
+
+/// A line with more words, their values quoted for a shell, and escaped.
+fn words(line: &str, more: impl IntoIterator<Item = String>) -> String {
+    more.into_iter().fold(line.to_owned(), |line, word| {
+        let shown = Untrusted::new(word).shortened(VALUES).to_string();
+        let (name, value) = match shown.split_once('=') {
+            Some((name, value)) if !name.contains([' ', '{']) => (format!("{name}="), value),
+            _ => (String::new(), shown.as_str()),
+        };
+        format!("{line} {name}{}", shlex::try_quote(value).unwrap_or_default())
+    })
+}
+
+fn sample(schema: &Schema, name: &str) -> String {
+    typed(&sample_value(schema, name))
+}
+
+fn sample_json(schema: &Schema, name: &str) -> String {
+    sample_value(schema, name).to_string()
+}
+
+/// Something an argument may be: what the schema itself gives as an example, or the plainest of its type.
+fn sample_value(schema: &Schema, name: &str) -> Value {
+    let first = |key: &str| schema.says(name, key).and_then(Value::as_array).and_then(|all| all.first()).cloned();
+    let said = first("examples").or_else(|| schema.says(name, "default").cloned()).or_else(|| first("enum"));
+    said.or_else(|| schema.says(name, "const").cloned()).unwrap_or_else(|| {
+        match schema.types_of(name).0.first().map(String::as_str) {
+            Some("integer" | "number") => schema.says(name, "minimum").cloned().unwrap_or_else(|| 1.into()),
+            Some("boolean") => true.into(),
+            Some("array") => Value::Array(Vec::new()),
+            Some("object") => Value::Object(serde_json::Map::new()),
+            Some("null") => Value::Null,
+            _ => "text".into(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_wire::{Bounds, Raw, View as _};
+
+    #[test]
+    fn everything_a_caller_needs_is_shown() {
+        let definition = r#"{"name":"log","title":"Lo\u001bg","description":"Shows\u202e commits.\nMany.","inputSchema":{
+            "type":"object","required":["repo","count"],"properties":{
+            "all":{"type":"boolean","description":"Of all branches.","default":false},
+            "count":{"type":"integer","minimum":2,"maximum":9},
+            "order":{"enum":["new first","old"]},"repo":{"type":"string","description":"Which."}}}}"#;
+        let tool = ToolDefinition::view(Raw::parse(definition).unwrap(), &Bounds::default()).unwrap();
+        let help = Help { line: "wharf call git log", tool: &tool }.text();
+        let expected = "Lo\\u{1b}g\nShows\\u{202e} commits.\nMany.\n\nUsage: wharf call git log [ARGUMENT]...\n
+Arguments:\n  count  (integer, required, at least 2, at most 9)\n  repo  (string, required)  Which.
+  all  (boolean, default `false`)  Of all branches.\n  order  (string, one of `new first`, `old`)\n
+Examples:\n  wharf call git log repo=text count=2\n  wharf call git log repo=text count=2 --all
+  wharf call git log --args '{\"repo\": \"text\", \"count\": 2}'\n";
+        assert_eq!(anstream::adapter::strip_str(&help).to_string(), expected);
+    }
+}

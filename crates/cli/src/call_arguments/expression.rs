@@ -1,0 +1,91 @@
+//! What stands between the brackets of `tool(a: 1, b: "x")`.
+
+use wharf_wire::Raw;
+
+use super::{Given, Value};
+use crate::failure::Failure;
+
+/// Reads `name: value` or `name = value`, with commas between. A value is JSON, a text in single quotes, or a bare word
+/// whose type the schema decides.
+pub fn read(inside: &str) -> Result<Vec<Given>, Failure> {
+    let mut given = Vec::new();
+    let mut rest = inside.trim();
+    while !rest.is_empty() {
+        let end = rest.find([':', '=']).ok_or_else(|| wrong(rest))?;
+        let name = rest[..end].trim().trim_matches(['"', '\'']);
+        if name.is_empty() || name.contains([',', '(', '{']) {
+            return Err(wrong(rest));
+        }
+        let after = rest[end + 1..].trim_start();
+        let length = value_length(after).ok_or_else(|| wrong(after))?;
+        given.push(Given { name: name.to_owned(), value: value(after[..length].trim()).ok_or_else(|| wrong(after))? });
+        rest = after[length..].strip_prefix(',').unwrap_or_default().trim_start();
+    }
+    Ok(given)
+}
+
+/// How far a value goes: to the next comma that is neither in quotes nor in brackets.
+fn value_length(text: &str) -> Option<usize> {
+    let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
+    for (at, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(_), _) if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(open), _) if open == letter => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, '[' | '{' | '(') => depth += 1,
+            (None, ']' | '}' | ')') => depth = depth.checked_sub(1)?,
+            (None, ',') if depth == 0 => return Some(at),
+            (None, _) => {}
+        }
+    }
+    (depth == 0 && quote.is_none()).then_some(text.len())
+}
+
+fn value(text: &str) -> Option<Value> {
+    if let Some(quoted) = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
+        return Some(Value::Text(quoted.replace("\\'", "'").replace("\\\\", "\\")));
+    }
+    match Raw::parse(text.to_owned()) {
+        Ok(json) => Some(Value::Member(json)),
+        Err(_) if text.is_empty() || text.starts_with(['"', '[', '{']) => None,
+        Err(_) => Some(Value::Text(text.to_owned())),
+    }
+}
+
+fn wrong(at: &str) -> Failure {
+    let shown: String = at.chars().take(40).collect();
+    Failure::usage(format_args!("the call cannot be read at `{shown}`"))
+        .hint("it is written like 'tool(name: \"text\", count: 3, list: [1, 2])', quoted for the shell")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(inside: &str, expected: Option<&[(&str, &str)]>) {
+        let shown = |given: Given| match given.value {
+            Value::Text(text) => (given.name, format!("text {text}")),
+            Value::Json(json) | Value::Member(json) => (given.name, json.get().to_owned()),
+        };
+        let read = read(inside).ok().map(|given| given.into_iter().map(shown).collect::<Vec<_>>());
+        let read = read.as_ref().map(|given| given.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect());
+        assert_eq!(read, expected.map(<[_]>::to_vec), "{inside}");
+    }
+
+    #[test]
+    fn calls_are_read() {
+        check("", Some(&[]));
+        check(r#"a: 1, b: "x, y""#, Some(&[("a", "1"), ("b", r#""x, y""#)]));
+        check(
+            r#"a=[1, {"b": 2}], 'c': 'it\'s',"d":word"#,
+            Some(&[("a", r#"[1, {"b": 2}]"#), ("c", "text it's"), ("d", "text word")]),
+        );
+        check("url: https://x/y?a=b", Some(&[("url", "text https://x/y?a=b")]));
+        for inside in ["1", "a:", "a: [1", "a: \"x", ": 1", "a: {b: 1}", "a: 1)"] {
+            check(inside, None);
+        }
+    }
+}

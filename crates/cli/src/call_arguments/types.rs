@@ -1,0 +1,71 @@
+//! The types a schema allows, and reading a text as one of them.
+
+use serde_json::Value;
+use wharf_wire::Raw;
+
+/// Names of JSON Schema types.
+#[derive(Debug, Default)]
+pub struct Types(pub(super) Vec<String>);
+
+impl Types {
+    pub(super) fn add(&mut self, name: &str) {
+        if !self.0.iter().any(|known| known == name) {
+            self.0.push(name.to_owned());
+        }
+    }
+
+    pub(super) fn allows(&self, name: &str) -> bool {
+        self.0.iter().any(|known| known == name)
+    }
+
+    /// Makes JSON of a text, or tells what was wanted. A text stays text wherever text is allowed or nothing is known.
+    pub fn read(&self, text: &str) -> Result<Raw, String> {
+        if self.0.is_empty() || self.allows("string") {
+            return Raw::of(text).map_err(|error| error.to_string());
+        }
+        let parsed = Raw::parse(text.trim().to_owned()).ok();
+        parsed.filter(|json| self.fits(json)).ok_or_else(|| self.wanted())
+    }
+
+    pub(super) fn fits(&self, json: &Raw) -> bool {
+        match json.as_bytes().first() {
+            Some(b'{') => self.allows("object"),
+            Some(b'[') => self.allows("array"),
+            Some(b't' | b'f') => self.allows("boolean"),
+            Some(b'n') => self.allows("null"),
+            Some(b'"') => self.allows("string"),
+            None => false,
+            Some(_) => self.allows("number") || (self.allows("integer") && is_whole(json.get())),
+        }
+    }
+
+    pub(super) fn wanted(&self) -> String {
+        let names = self.0.iter().map(|name| match name.as_str() {
+            "integer" => "an integer",
+            "number" => "a number",
+            "boolean" => "true or false",
+            "array" => "a JSON array",
+            "object" => "a JSON object",
+            "string" => "a text",
+            name => name,
+        });
+        names.collect::<Vec<_>>().join(" or ")
+    }
+}
+
+/// Whether a JSON number has no fraction; `1.0` and `1e3` are integers to JSON Schema.
+fn is_whole(number: &str) -> bool {
+    number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+        || number.parse::<f64>().is_ok_and(|number| number.fract() == 0.0)
+}
+
+pub(super) fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

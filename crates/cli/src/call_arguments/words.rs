@@ -1,0 +1,178 @@
+//! Words after a tool's name, and what each of them gives.
+//!
+//! What a word means may depend on the tool's schema: whether `--all` wants a value, and whether `a:b` is an argument.
+//! So words are read twice: once before any server is started, for what is wrong in any case, and once with the schema.
+
+use std::path::Path;
+
+use super::{Given, Schema, Value, expression, read_file, read_word};
+use crate::failure::Failure;
+
+/// Words that have been looked at without a schema.
+#[derive(Debug, Default)]
+pub struct Typed {
+    first: Vec<Given>,
+    pieces: Vec<Piece>,
+}
+
+/// One word.
+#[derive(Debug)]
+enum Piece {
+    /// An argument, whatever the schema says.
+    Given(Given),
+    /// `--name` or `--name=value`.
+    Option { name: String, value: Option<String> },
+    /// `name:value`, or what may be the value of the option before it.
+    Open(String),
+}
+
+impl Typed {
+    /// Reads what stands in the brackets of `tool(…)` and the words that follow.
+    pub fn read(inside: Option<&str>, words: &[String], cwd: &Path) -> Result<Self, Failure> {
+        let first = inside.map(expression::read).transpose()?.unwrap_or_default();
+        let mut pieces: Vec<Piece> = Vec::new();
+        for word in words {
+            let may_be_value = matches!(pieces.last(), Some(Piece::Option { value: None, .. }));
+            pieces.push(piece(word, may_be_value, cwd)?);
+        }
+        Ok(Self { first, pieces })
+    }
+
+    /// The arguments, read with the schema.
+    pub fn settle(self, schema: Option<&Schema>, cwd: &Path) -> Result<Vec<Given>, Failure> {
+        let Self { first: mut given, pieces } = self;
+        let mut pieces = pieces.into_iter().peekable();
+        while let Some(piece) = pieces.next() {
+            given.push(match piece {
+                Piece::Given(given) => given,
+                Piece::Open(word) => read_open(&word, schema, cwd)?,
+                Piece::Option { name, value } => {
+                    let name = schema.map_or(name.clone(), |schema| schema.spelt(&name).to_owned());
+                    let is_flag = schema.is_some_and(|schema| schema.is_flag(&name));
+                    let follows = |piece: &Piece| piece.may_follow(is_flag);
+                    let value = value.or_else(|| pieces.next_if(follows).and_then(Piece::into_word));
+                    read_option(name, value, schema, cwd)?
+                }
+            });
+        }
+        Ok(given)
+    }
+}
+
+impl Piece {
+    /// Whether it is the value of the option before it, which may be a yes or no.
+    fn may_follow(&self, is_flag: bool) -> bool {
+        matches!(self, Self::Open(word) if !is_flag || matches!(word.as_str(), "true" | "false"))
+    }
+
+    fn into_word(self) -> Option<String> {
+        if let Self::Open(word) = self { Some(word) } else { None }
+    }
+}
+
+fn piece(word: &str, may_be_value: bool, cwd: &Path) -> Result<Piece, Failure> {
+    if let Some(option) = word.strip_prefix("--").filter(|option| !option.is_empty() && !option.starts_with('=')) {
+        return Ok(match option.split_once('=') {
+            Some((name, value)) => Piece::Option { name: name.to_owned(), value: Some(value.to_owned()) },
+            None => Piece::Option { name: option.to_owned(), value: None },
+        });
+    }
+    if may_be_value || colon(word).is_some() {
+        return Ok(Piece::Open(word.to_owned()));
+    }
+    read_word(word, cwd).map(Piece::Given)
+}
+
+fn read_option(name: String, value: Option<String>, schema: Option<&Schema>, cwd: &Path) -> Result<Given, Failure> {
+    let value = match value {
+        Some(text) => from_file(&name, text, cwd)?,
+        None if schema.is_none_or(|schema| schema.may_be_flag(&name)) => "true".to_owned(),
+        None => return Err(valueless(&name)),
+    };
+    Ok(Given { name, value: Value::Text(value) })
+}
+
+/// A word that turned out to be no value: `name:value`, or one of the plain forms after all.
+fn read_open(word: &str, schema: Option<&Schema>, cwd: &Path) -> Result<Given, Failure> {
+    let is_known = |name: &str| schema.is_some_and(|schema| schema.has(name));
+    let plain = word.split_once('=').is_some_and(|(name, _)| is_known(name.trim_end_matches(':')));
+    match colon(word) {
+        Some((name, text)) if !plain && (is_known(name) || (is_identifier(name) && !text.starts_with("//"))) => {
+            Ok(Given { name: name.to_owned(), value: Value::Text(from_file(name, text.to_owned(), cwd)?) })
+        }
+        _ => read_word(word, cwd),
+    }
+}
+
+/// The two sides of `name:value`, unless it is `name:=JSON` or `name=value` with a colon in the value.
+fn colon(word: &str) -> Option<(&str, &str)> {
+    let (name, text) = word.split_once(':')?;
+    (!name.is_empty() && !name.contains('=') && !text.starts_with('=')).then_some((name, text))
+}
+
+fn is_identifier(name: &str) -> bool {
+    let begins = name.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
+    begins && name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'))
+}
+
+fn from_file(name: &str, text: String, cwd: &Path) -> Result<String, Failure> {
+    match text.strip_prefix('@') {
+        Some(file) => read_file(name, &cwd.join(file)),
+        None => Ok(text),
+    }
+}
+
+fn valueless(name: &str) -> Failure {
+    Failure::usage(format_args!("`--{name}` needs a value")).hint(format_args!("write --{name} VALUE or {name}=VALUE"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_wire::Raw;
+
+    const SCHEMA: &str = r#"{"type":"object","properties":{"text":{"type":"string"},"all":{"type":"boolean"},
+        "maxItems":{"type":"integer"},"a:b":{},"either":{"type":["boolean","string"]}}}"#;
+
+    #[track_caller]
+    fn check(line: &str, expected: Result<&[(&str, &str)], &str>) {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let schema = Schema::read(&Raw::parse(SCHEMA).unwrap());
+        let settled =
+            Typed::read(None, &words, Path::new("/")).and_then(|typed| typed.settle(Some(&schema), Path::new("/")));
+        let shown = |given: &Given| match &given.value {
+            Value::Text(text) => (given.name.clone(), text.clone()),
+            Value::Json(json) | Value::Member(json) => (given.name.clone(), format!("JSON {}", json.get())),
+        };
+        let settled =
+            settled.map(|given| given.iter().map(shown).collect::<Vec<_>>()).map_err(|failure| failure.error.message);
+        let borrowed = settled
+            .as_ref()
+            .map(|given| given.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect::<Vec<_>>());
+        assert_eq!(borrowed.as_deref().map_err(|error| error.as_str()), expected, "{line}");
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        check("text=a text:b --text c --text=d", Ok(&[("text", "a"), ("text", "b"), ("text", "c"), ("text", "d")]));
+        check("text:=\"a\" a:b=c other:d", Ok(&[("text", "JSON \"a\""), ("a:b", "c"), ("other", "d")]));
+        check("--all text=a", Ok(&[("all", "true"), ("text", "a")]));
+        check("--all false --all", Ok(&[("all", "false"), ("all", "true")]));
+        check("--max-items 3 --text k=v", Ok(&[("maxItems", "3"), ("text", "k=v")]));
+        check("--either --all", Ok(&[("either", "true"), ("all", "true")]));
+        check("--unknown x --other", Ok(&[("unknown", "x"), ("other", "true")]));
+        check("text=http://x?a=b text:http://x", Ok(&[("text", "http://x?a=b"), ("text", "http://x")]));
+    }
+
+    #[test]
+    fn what_is_no_argument_is_named() {
+        check("word", Err("`word` is no argument"));
+        check("https://x/y", Err("`https://x/y` is no argument"));
+        check("--all word", Err("`word` is no argument"));
+        check("--text", Err("`--text` needs a value"));
+        check(
+            "--text=@/no/such",
+            Err("the file `/no/such` for `text` cannot be read: No such file or directory (os error 2)"),
+        );
+    }
+}

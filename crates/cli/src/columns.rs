@@ -1,0 +1,110 @@
+//! Tables of several columns, fitted to the width there is.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::style::{QUIET, paint};
+use crate::table::cut;
+
+/// What stands between two columns.
+const GAP: usize = 2;
+/// A column of less than this says nothing.
+const LEAST: usize = 10;
+
+/// Which side of its column a cell stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+/// Headings of columns that all stand on the left.
+pub fn left<const N: usize>(headings: [&str; N]) -> [(&str, Side); N] {
+    headings.map(|heading| (heading, Side::Left))
+}
+
+/// The rows under their headings as lines; cells are escaped already. The last columns give way where there is not
+/// enough room: they are cut, and those that would say nothing are left out. `dress` puts a finished cell in its style.
+pub fn columns<const N: usize>(
+    headings: [(&str, Side); N],
+    rows: &[[String; N]],
+    width: Option<usize>,
+    dress: impl Fn(usize, &str) -> String,
+) -> String {
+    let natural: Vec<usize> = (0..N)
+        .map(|at| rows.iter().map(|row| row[at].width()).chain([headings[at].0.width()]).max().unwrap_or_default())
+        .collect();
+    let widths = fitted(&natural, width);
+    let columns: Vec<(usize, Side)> = widths.into_iter().zip(headings.map(|(_, side)| side)).collect();
+    let titles = headings.map(|(title, _)| title.to_owned());
+    let mut text = line(&titles, &columns, |_, cell| paint(QUIET, cell).to_string());
+    for row in rows {
+        text.push_str(&line(row, &columns, &dress));
+    }
+    text
+}
+
+/// How wide each column is: as wide as it wants to be while there is room, the rest for the one after that.
+fn fitted(natural: &[usize], width: Option<usize>) -> Vec<usize> {
+    let Some(mut room) = width else { return natural.to_vec() };
+    let mut widths = Vec::new();
+    for (at, wanted) in natural.iter().enumerate() {
+        let gap = if at == 0 { 0 } else { GAP };
+        let left = room.saturating_sub(gap);
+        // A third is kept for the last of all, where that is enough to say something.
+        let last = natural.get(at + 1).filter(|_| at + 2 == natural.len()).map(|last| (*last).min(left / 3));
+        let kept = last.filter(|last| *last >= LEAST.min(natural[at + 1])).map_or(0, |last| last + GAP);
+        let given = (*wanted).min(left.saturating_sub(kept));
+        if given < (*wanted).min(LEAST) {
+            break;
+        }
+        room -= gap + given;
+        widths.push(given);
+    }
+    widths
+}
+
+fn line(cells: &[String], columns: &[(usize, Side)], dress: impl Fn(usize, &str) -> String) -> String {
+    let mut text = String::new();
+    let mut missing = 0;
+    for (at, (cell, (width, side))) in cells.iter().zip(columns).enumerate() {
+        let cell = cut(cell, *width);
+        let gap = width.saturating_sub(cell.width());
+        let (before, after) = if *side == Side::Left { (0, gap) } else { (gap, 0) };
+        if !cell.is_empty() {
+            text.push_str(&" ".repeat(missing + before));
+            text.push_str(&dress(at, &cell));
+            missing = after + GAP;
+        } else {
+            missing += gap + GAP;
+        }
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_columns_give_way() {
+        let rows = [
+            ["a".to_owned(), "on".to_owned(), "npx -y some-long-package".to_owned(), "~/.config/file:1".to_owned()],
+            ["longer".to_owned(), String::new(), "x".to_owned(), "f:2".to_owned()],
+        ];
+        let shown = |width| {
+            let text = columns(left(["ID", "STATE", "RUNS", "FILE"]), &rows, width, |_, cell| cell.to_owned());
+            anstream::adapter::strip_str(&text).to_string()
+        };
+        assert_eq!(
+            shown(None),
+            "ID      STATE  RUNS                      FILE\n\
+             a       on     npx -y some-long-package  ~/.config/file:1\n\
+             longer         x                         f:2\n"
+        );
+        for width in [16, 20, 30, 40, 50, 60] {
+            assert!(shown(Some(width)).lines().all(|line| line.width() <= width), "{}", shown(Some(width)));
+        }
+        assert!(shown(Some(30)).starts_with("ID      STATE  RUNS\n"), "{}", shown(Some(30)));
+    }
+}

@@ -1,0 +1,256 @@
+//! `wharf approve` and `wharf revoke`: what a project brings along is used only after somebody has looked at it.
+
+use std::fmt::Write as _;
+use std::time::SystemTime;
+
+use serde::Serialize;
+use wharf_config::{
+    Approvable, Approval, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Configured, Described,
+};
+
+use crate::failure::{Ending, Failure, Kind, Outcome};
+use crate::nearest::suggestion;
+use crate::question;
+use crate::session::{Common, Session};
+use crate::style::{BAD, GOOD, HEADING, NAME, QUIET, WARNING, paint};
+
+/// The least of a digest that names it.
+const SHORTEST_DIGEST: usize = 12;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A project's servers do nothing before you approve them. What each would run is shown whole, and you are asked.
+An approval holds for exactly that: a changed argument, variable, file or program is asked about again.
+
+Examples:
+  wharf approve
+  wharf approve docs
+  wharf approve docs --json | jq -r '.items[0].digest'
+  wharf approve docs --digest 3f29c1d0a4be      (in a script, for what you have read)")]
+pub struct Args {
+    /// The servers to look at; all that wait for approval when absent
+    servers: Vec<String>,
+    /// Approve without asking what has this digest, or one that begins like this
+    #[arg(long, value_name = "HEX")]
+    digest: Option<String>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf revoke docs
+  wharf revoke --all")]
+pub struct RevokeArgs {
+    /// The servers of this project whose approval is taken back
+    #[arg(required_unless_present = "all")]
+    servers: Vec<String>,
+    /// Take back every approval of this project
+    #[arg(long, conflicts_with = "servers")]
+    all: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// A server that waits for approval.
+struct Waiting<'a> {
+    server: &'a Configured,
+    key: ApprovalKey,
+    what: Approvable,
+    /// What was approved before, where something was.
+    before: Option<Vec<String>>,
+}
+
+#[derive(Serialize)]
+struct ApproveDocument<'a> {
+    schema: u32,
+    success: bool,
+    items: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    id: &'a str,
+    file: String,
+    line: u32,
+    digest: String,
+    what: Vec<String>,
+    approved: bool,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let waiting = find(args, session)?;
+    let mut approved = Vec::new();
+    for one in &waiting {
+        let agreed = agrees(args, session, one).await;
+        if agreed {
+            approvals(session)?.approve(&one.key, &one.what, SystemTime::now()).map_err(failed)?;
+        }
+        approved.push(agreed);
+        tell(session, one, agreed)?;
+    }
+    if session.console.manner.json {
+        let items = waiting.iter().zip(&approved).map(|(one, approved)| one.item(*approved)).collect();
+        let success = approved.iter().all(|approved| *approved);
+        session.console.document(&ApproveDocument { schema: 1, success, items })?;
+    } else if waiting.is_empty() {
+        session.console.say("Nothing waits for your approval.");
+    }
+    if approved.iter().all(|approved| *approved) { Ok(Ending::Fine) } else { Ok(Ending::Told(Kind::Denied)) }
+}
+
+pub async fn revoke(args: &RevokeArgs, session: &Session) -> Outcome {
+    let config = session.configuration.config()?;
+    let all = || config.servers.iter().chain(&config.beside).filter(|server| server.layer.needs_approval());
+    if let Some(unknown) = args.servers.iter().find(|name| !all().any(|server| server.name.as_str() == *name)) {
+        let hint = suggestion(unknown, all().map(|server| server.name.as_str()));
+        return Err(Failure::usage(format_args!("the project has no server `{unknown}`")).hint(hint));
+    }
+    let mut taken = Vec::new();
+    for server in all().filter(|server| args.all || args.servers.iter().any(|name| server.name.as_str() == name)) {
+        if approvals(session)?.revoke(&key(session, server)).map_err(failed)? {
+            taken.push(server.name.as_str());
+        }
+    }
+    if session.console.manner.json {
+        session.console.document(&serde_json::json!({ "schema": 1, "success": true, "revoked": taken }))?;
+    } else if taken.is_empty() {
+        session.console.say("There was no such approval.");
+    } else {
+        session.console.say(format_args!(
+            "No longer approved: {}. Undo: wharf approve {}",
+            taken.join(", "),
+            taken.join(" ")
+        ));
+    }
+    Ok(Ending::Fine)
+}
+
+/// What waits for approval, of those that were named.
+fn find<'a>(args: &Args, session: &'a Session) -> Result<Vec<Waiting<'a>>, Failure> {
+    let config = session.configuration.config()?;
+    let all = || config.servers.iter().chain(&config.beside);
+    for name in &args.servers {
+        let mut named = all().filter(|server| server.name.as_str() == name).peekable();
+        if named.peek().is_none() {
+            session.configuration.find(name)?;
+        }
+        if let Some(problem) =
+            named.clone().filter(|server| waits(server)).find_map(|server| server.described.as_ref().err())
+        {
+            return Err(crate::configured::problems_of(name, problem));
+        }
+        if !named.any(waits) {
+            session.console.say(format_args!("{} needs no approval.", paint(NAME, name)));
+        }
+    }
+    let wanted =
+        |server: &&Configured| args.servers.is_empty() || args.servers.iter().any(|name| server.name.as_str() == name);
+    let known = approvals(session)?.load().map_err(failed)?;
+    Ok(all()
+        .filter(|server| waits(server))
+        .filter(wanted)
+        .filter_map(|server| {
+            let described: &Described = server.described.as_ref().ok()?;
+            let what = Approvable::of(described, &session.surroundings);
+            let key = key(session, server);
+            let before = match known.state(&key, what.digest()) {
+                ApprovalState::Changed { before } => Some(before),
+                _ => None,
+            };
+            Some(Waiting { server, key, what, before })
+        })
+        .collect())
+}
+
+fn waits(server: &Configured) -> bool {
+    matches!(server.approval, Approval::Needed | Approval::Changed)
+}
+
+fn key(session: &Session, server: &Configured) -> ApprovalKey {
+    ApprovalKey::of(&session.configuration.places.project, &server.place.file, server.name.as_str())
+}
+
+pub fn approvals(session: &Session) -> Result<Approvals, Failure> {
+    let path = &session.configuration.places.approvals;
+    if path.as_os_str().is_empty() {
+        let failure = Failure::other("there is no place to keep approvals in");
+        return Err(failure.hint("set HOME, or XDG_STATE_HOME to a directory of your own"));
+    }
+    Ok(Approvals::at(path))
+}
+
+fn failed(error: ApprovalsError) -> Failure {
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    Failure::other(format_args!("{error}{cause}")).hint(error.fix())
+}
+
+async fn agrees(args: &Args, session: &Session, one: &Waiting<'_>) -> bool {
+    if let Some(digest) = &args.digest {
+        let digest = digest.to_lowercase();
+        return digest.len() >= SHORTEST_DIGEST && one.what.digest().to_string().starts_with(&digest);
+    }
+    if session.console.manner.json || !question::is_somebody_there() {
+        return false;
+    }
+    let prompt = format!("Approve {}? It runs with your rights. [y/N] ", paint(NAME, &one.server.name));
+    question::confirm(&session.console, &one.shown(), &prompt).await
+}
+
+fn tell(session: &Session, one: &Waiting<'_>, agreed: bool) -> Result<(), Failure> {
+    if session.console.manner.json {
+        return Ok(());
+    }
+    let name = &one.server.name;
+    if agreed {
+        session.console.say(format_args!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")));
+    } else if question::is_somebody_there() {
+        session.console.say(format_args!("{name} stays unapproved."));
+    } else {
+        session.console.print(format_args!("{}\n", one.shown()))?;
+        let digest = one.what.digest().to_string();
+        session.console.say(format_args!(
+            "{name} stays unapproved: nobody is there to ask. Run it in a terminal; or, for what you have just read,\n  \
+             wharf approve {name} --digest {}",
+            &digest[..SHORTEST_DIGEST + 4]
+        ));
+    }
+    Ok(())
+}
+
+impl Waiting<'_> {
+    /// Everything there is to know, nothing shortened. Lines are escaped.
+    fn shown(&self) -> String {
+        let Self { server, what, before, .. } = self;
+        let mut text = format!("\n{}  {}", paint(HEADING, &server.name), paint(QUIET, &server.place));
+        match before {
+            None => text.push_str("\nThe project wants this server started or dialled:"),
+            Some(_) => text.push_str("\nThis server has changed since you approved it (- before, + now):"),
+        }
+        let now = what.lines();
+        for line in before.iter().flatten().filter(|line| !now.contains(line)) {
+            let _ = write!(text, "\n  {} {line}", paint(BAD, "-"));
+        }
+        let is_new = |line: &String| before.as_ref().is_some_and(|before| !before.contains(line));
+        for line in &now {
+            let mark = if is_new(line) { format!("{} ", paint(GOOD, "+")) } else { String::new() };
+            let _ = match line.strip_prefix("warning: ") {
+                Some(warning) => write!(text, "\n  {mark}{} {warning}", paint(WARNING, "warning:")),
+                None => write!(text, "\n  {mark}{line}"),
+            };
+        }
+        text
+    }
+
+    fn item(&self, approved: bool) -> Item<'_> {
+        Item {
+            id: self.server.name.as_str(),
+            file: self.server.place.file.display().to_string(),
+            line: self.server.place.at.line,
+            digest: self.what.digest().to_string(),
+            what: self.what.lines(),
+            approved,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Which words of `wharf call …` are wharf's own, and which are the tool's.
+//!
+//! Known before anything is parsed: an option that wharf has is wharf's wherever it stands, and whatever else begins
+//! with dashes after the tool's name is the tool's. The words are put in that order, with `--` between, so that the
+//! parser sees nothing unusual.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Arg, Command};
+
+/// Puts wharf's own options before the words of a call; any other command is left as it is.
+pub fn sorted(wharf: &Command, arguments: Vec<OsString>) -> Vec<OsString> {
+    let Some(at) = position_of_call(wharf, &arguments) else { return arguments };
+    let Some(call) = wharf.find_subcommand("call") else { return arguments };
+    let (before, after) = arguments.split_at(at + 1);
+    let (own, words) = split(&[wharf, call], after);
+    let mut all = before.to_vec();
+    all.extend(own);
+    if !words.is_empty() {
+        all.push("--".into());
+        all.extend(words);
+    }
+    all
+}
+
+/// Where `call` stands, if it is the command: behind options that all commands have, and perhaps behind `mcp`.
+fn position_of_call(wharf: &Command, arguments: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        let word = arguments.get(at)?;
+        match option(&[wharf], word) {
+            Some(found) => at += 1 + usize::from(found.wants_next),
+            None if word == "call" => return Some(at),
+            None if word == "mcp" => at += 1,
+            None => return None,
+        }
+    }
+}
+
+/// Wharf's own options with their values, and the other words in their order.
+fn split(commands: &[&Command], arguments: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
+    let (mut own, mut words) = (Vec::new(), Vec::new());
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        if word == "--" {
+            words.extend(rest.cloned());
+            break;
+        }
+        match option(commands, word) {
+            // Of a tool that is named already, it is the tool's help that is wanted.
+            Some(found) if found.is_help && !words.is_empty() => words.push(word.clone()),
+            Some(found) => {
+                own.push(word.clone());
+                if found.wants_next {
+                    own.extend(rest.next().cloned());
+                }
+            }
+            // An option before the tool's name can only be meant for wharf, which does not have it.
+            None if words.is_empty() && looks_like_option(word) => own.push(word.clone()),
+            None => words.push(word.clone()),
+        }
+    }
+    (own, words)
+}
+
+/// An option that a command has.
+struct Found {
+    /// Its value is the next word.
+    wants_next: bool,
+    is_help: bool,
+}
+
+/// The option a word is, of one of these commands. Help is everybody's, and not among their arguments yet.
+fn option(commands: &[&Command], word: &OsStr) -> Option<Found> {
+    let word = word.to_str()?;
+    if matches!(word, "--help" | "-h") {
+        return Some(Found { wants_next: false, is_help: true });
+    }
+    let arguments = || commands.iter().flat_map(|command| command.get_arguments());
+    let (arg, has_value) = match word.strip_prefix("--") {
+        Some(long) => {
+            let name = long.split('=').next().unwrap_or(long);
+            (arguments().find(|arg| has_long(arg, name))?, long.contains('='))
+        }
+        None => {
+            let mut letters = word.strip_prefix('-')?.chars();
+            let letter = letters.next()?;
+            (arguments().find(|arg| arg.get_short() == Some(letter))?, letters.next().is_some())
+        }
+    };
+    let takes_value = arg.get_action().takes_values();
+    Some(Found { wants_next: takes_value && !has_value, is_help: false })
+}
+
+fn has_long(arg: &Arg, name: &str) -> bool {
+    arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|all| all.contains(&name))
+}
+
+fn looks_like_option(word: &OsStr) -> bool {
+    word.to_str().is_some_and(|word| word.len() > 1 && word.starts_with('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let sorted = sorted(&crate::command::Cli::command(), words);
+        let sorted: Vec<&str> = sorted.iter().filter_map(|word| word.to_str()).collect();
+        assert_eq!(sorted.join(" "), expected, "{line}");
+    }
+
+    #[test]
+    fn wharf_has_its_own_wherever_they_stand() {
+        check("wharf call git log --json a=1", "wharf call --json -- git log a=1");
+        check("wharf call git log --max 3 --timeout 5 x", "wharf call --timeout 5 -- git log --max 3 x");
+        check("wharf call --stdio x echo --all --env A=1", "wharf call --stdio x --env A=1 -- echo --all");
+        check("wharf --color never mcp call a b --color=auto", "wharf --color never mcp call --color=auto -- a b");
+        check("wharf call a b --params - --config f -5", "wharf call --params - --config f -- a b -5");
+    }
+
+    #[test]
+    fn everything_after_two_dashes_is_the_tools() {
+        check("wharf call a b --json -- --json --stdio x", "wharf call --json -- a b --json --stdio x");
+    }
+
+    #[test]
+    fn help_is_the_tools_once_it_is_named() {
+        check("wharf call --help", "wharf call --help");
+        check("wharf call git log --help", "wharf call -- git log --help");
+        check("wharf call echo -h --stdio x", "wharf call --stdio x -- echo -h");
+    }
+
+    #[test]
+    fn other_commands_are_left_alone() {
+        check("wharf tools call --x", "wharf tools call --x");
+        check("wharf call --bogus a", "wharf call --bogus -- a");
+    }
+}

@@ -1,0 +1,91 @@
+//! The answer of a call, for people and for programs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use wharf_spec::Untrusted;
+use wharf_wire::{Raw, ToolResult};
+
+use crate::clock::millis;
+use crate::content::text_saving;
+use crate::failure::{Ending, Failure, Kind, Outcome, Told};
+use crate::saving::Shelf;
+use crate::session::Session;
+
+/// A call that was answered.
+pub struct Answered<'a> {
+    pub server: &'a str,
+    pub tool: &'a str,
+    pub answer: &'a ToolResult,
+    pub took: Duration,
+    /// Where what is not text is saved.
+    pub save: Option<&'a Path>,
+}
+
+/// The document of a call.
+#[derive(Serialize)]
+struct CallDocument<'a> {
+    schema: u32,
+    success: bool,
+    output: &'a str,
+    data: Option<&'a Raw>,
+    error: Option<Told<'a>>,
+    content: &'a Raw,
+    server: &'a str,
+    tool: &'a str,
+    duration_ms: u64,
+    /// The files that `--save` wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<&'a [PathBuf]>,
+}
+
+/// Shows the answer. A tool that failed has answered all the same.
+pub fn show(session: &Session, answered: &Answered<'_>) -> Outcome {
+    let Answered { server, tool, answer, took, save } = answered;
+    let mut shelf = save.map(|path| Shelf::open(session, path, &[server, tool])).transpose()?;
+    let output = output_of(answer, shelf.as_mut())?;
+    let failure = answer.is_error.then(|| tool_failure(server, tool, &output));
+    if session.console.manner.json {
+        let none = Raw::of::<[u8; 0]>(&[]).map_err(Failure::other)?;
+        session.console.document(&CallDocument {
+            schema: 1,
+            success: !answer.is_error,
+            output: &output,
+            data: answer.structured.as_ref(),
+            error: failure.as_ref().map(Failure::told),
+            content: answer.content_raw.as_ref().unwrap_or(&none),
+            server,
+            tool,
+            duration_ms: millis(*took),
+            saved: shelf.as_ref().map(Shelf::saved),
+        })?;
+        return Ok(failure.map_or(Ending::Fine, |failure| Ending::Told(failure.kind)));
+    }
+    let end = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
+    session.console.print(format_args!("{}{end}", Untrusted::new(output.as_str()).block()))?;
+    match failure {
+        None => Ok(Ending::Fine),
+        Some(mut failure) => {
+            // Its own words stand above, on stdout.
+            failure.error.message = format!("the tool `{tool}` answered with an error");
+            Err(failure)
+        }
+    }
+}
+
+/// The text of the answer; where there are no blocks, its structured data.
+fn output_of(answer: &ToolResult, shelf: Option<&mut Shelf>) -> Result<String, Failure> {
+    match &answer.structured {
+        Some(data) if answer.content.is_empty() => Ok(data.get().to_owned()),
+        _ => text_saving(&answer.content, shelf),
+    }
+}
+
+fn tool_failure(server: &str, tool: &str, output: &str) -> Failure {
+    let message =
+        if output.is_empty() { format!("the tool `{tool}` answered with an error") } else { output.to_owned() };
+    let mut failure = Failure::other(message).about(server);
+    failure.kind = Kind::ToolError;
+    failure
+}

@@ -1,0 +1,24 @@
+//! What `import` and `export` have in common: the names of other programs, and notes about what is not the same there.
+
+use wharf_config::clients::{Client, Note, NoteSeverity};
+
+use crate::failure::Failure;
+use crate::nearest::suggestion;
+
+/// Somebody named a program that nobody knows.
+pub fn known_clients(name: &str) -> Failure {
+    let names: Vec<&str> = Client::ALL.map(Client::name).to_vec();
+    let failure = Failure::usage(format_args!("`{name}` is no program whose servers are known"));
+    failure.hint(suggestion(name, names.iter().copied())).hint(format_args!("there are: {}", names.join(", ")))
+}
+
+/// A note as a line: how much it matters, what it is, what to do.
+pub fn note_line(note: &Note) -> String {
+    let head = match note.severity {
+        NoteSeverity::Lost => "not carried over: ",
+        NoteSeverity::Changed => "changed: ",
+        NoteSeverity::Hint => "",
+    };
+    let fix = note.fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default();
+    format!("{head}{}{fix}", note.text)
+}

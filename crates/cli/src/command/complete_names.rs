@@ -1,0 +1,205 @@
+//! `wharf complete-names`: the names a shell may complete. Hidden; for the scripts of [`super::completions`].
+//!
+//! Nothing is started and nobody is asked: servers are those of the configuration, tools those that servers listed when
+//! they were last used. What goes where is read off the commands themselves: an argument called `SERVER` or `ID` takes the
+//! name of a server, one called `TOOL` that of a tool.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Arg, Command, CommandFactory as _};
+use serde::Deserialize;
+use wharf_config::{Config, load};
+
+use super::{Cli, Edge};
+use crate::configured::whereabouts;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The words before the one that is being typed, without `wharf`
+    #[arg(last = true)]
+    words: Vec<String>,
+}
+
+/// The most names worth offering.
+const MOST: usize = 1_000;
+/// The longest name that is offered.
+const LONGEST: usize = 128;
+/// The largest file of what a server listed.
+const LARGEST: u64 = 8 << 20;
+
+pub fn run(args: &Args, edge: Edge) -> ExitCode {
+    let Some(wanted) = wanted(&Cli::command(), &args.words) else { return ExitCode::SUCCESS };
+    let (places, state) = whereabouts(&edge.config, &edge.surroundings);
+    let names = wanted.names(&load(&places, &edge.surroundings), state.as_deref());
+    let lines: String = names.iter().filter(|name| is_plain(name)).take(MOST).map(|name| format!("{name}\n")).collect();
+    // A shell that has stopped listening needs no answer.
+    let _ = std::io::stdout().lock().write_all(lines.as_bytes());
+    ExitCode::SUCCESS
+}
+
+/// What is to be completed.
+#[derive(Debug, PartialEq)]
+enum Wanted {
+    Servers,
+    /// The tools of one server, or of all of them.
+    Tools(Option<String>),
+}
+
+/// Looks at what has been typed; none where no name is expected.
+fn wanted(root: &Command, words: &[String]) -> Option<Wanted> {
+    let mut command = root;
+    let mut server = None;
+    let mut position = 0;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if let Some(option) = word.strip_prefix('-').and_then(|_| option(root, command, word)) {
+            let Some(_value) = words.next() else { return slot(option, &server) };
+        } else if word.starts_with('-') {
+            // A switch, an option with its value, or nothing that is known.
+        } else if let Some(inner) = command.find_subcommand(word) {
+            (command, position) = (inner, 0);
+        } else {
+            let argument = positional(command, position)?;
+            server = (slot(argument, &None) == Some(Wanted::Servers)).then(|| word.clone()).or(server);
+            position += 1;
+        }
+    }
+    slot(positional(command, position)?, &server)
+}
+
+/// The option of this spelling, where its value is the next word.
+fn option<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
+    let is = |argument: &&Arg| match word.strip_prefix("--") {
+        Some(long) => argument.get_long_and_visible_aliases().is_some_and(|names| names.contains(&long)),
+        None => argument.get_short().is_some_and(|short| word[1..] == short.to_string()),
+    };
+    let known = command.get_arguments().chain(root.get_arguments()).find(is);
+    known.filter(|argument| argument.get_action().takes_values())
+}
+
+/// The argument at a position; the last one may take all the rest.
+fn positional(command: &Command, position: usize) -> Option<&Arg> {
+    let several = |argument: &&Arg| argument.get_num_args().is_some_and(|range| range.max_values() > 1);
+    let repeated = |argument: &&Arg| several(argument) || matches!(argument.get_action(), clap::ArgAction::Append);
+    command.get_positionals().nth(position).or_else(|| command.get_positionals().last().filter(repeated))
+}
+
+fn slot(argument: &Arg, server: &Option<String>) -> Option<Wanted> {
+    let given = argument.get_value_names().and_then(|names| names.first()).map(|name| name.to_string());
+    match given.unwrap_or_else(|| argument.get_id().as_str().to_uppercase()).as_str() {
+        "SERVER" | "SERVERS" | "ID" => Some(Wanted::Servers),
+        "TOOL" => Some(Wanted::Tools(server.clone())),
+        _ => None,
+    }
+}
+
+impl Wanted {
+    fn names(&self, config: &Config, state: Option<&Path>) -> Vec<String> {
+        let servers = || config.servers.iter().map(|server| server.name.as_str());
+        let tools = |server: &str| state.map(|state| kept_tools(state, server));
+        match self {
+            Self::Servers => servers().map(str::to_owned).collect(),
+            Self::Tools(Some(server)) => tools(server).unwrap_or_default(),
+            Self::Tools(None) => servers()
+                .flat_map(|server| tools(server).into_iter().flatten().map(move |tool| format!("{server}.{tool}")))
+                .collect(),
+        }
+    }
+}
+
+/// The tools a server had when it was last listed, as the host keeps them.
+fn kept_tools(state: &Path, server: &str) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Kept {
+        tools: Vec<Tool>,
+    }
+    #[derive(Deserialize)]
+    struct Tool {
+        name: String,
+    }
+    let is_its = |name: &OsStr| {
+        let rest = name.to_str().and_then(|name| name.strip_prefix(server)?.strip_prefix('-')?.strip_suffix(".json"));
+        // What follows is a digest; another server's name would have more in it.
+        rest.is_some_and(|rest| !rest.contains('-'))
+    };
+    let files = fs::read_dir(state.join("catalogs")).into_iter().flatten().flatten();
+    let files = files.filter(|file| is_its(&file.file_name()));
+    let newest = files.max_by_key(|file| file.metadata().and_then(|metadata| metadata.modified()).ok());
+    let read = newest.filter(|file| file.metadata().is_ok_and(|metadata| metadata.len() <= LARGEST));
+    let kept = read.and_then(|file| serde_json::from_slice::<Kept>(&fs::read(file.path()).ok()?).ok());
+    kept.map(|kept| kept.tools.into_iter().map(|tool| tool.name).collect()).unwrap_or_default()
+}
+
+/// Whether a name can stand in a shell line as it is. What others call their tools must not become a command.
+fn is_plain(name: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_.-/".contains(letter);
+    name.len() <= LONGEST && name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_says_which_names_fit() {
+        let server = || Arg::new("server");
+        let call = Command::new("call").args([server(), Arg::new("tool"), Arg::new("rest").num_args(0..)]);
+        let test = Command::new("test").arg(Arg::new("names").value_name("ID").num_args(0..));
+        let read = Command::new("read").args([Arg::new("uri"), Arg::new("from").long("from").value_name("SERVER")]);
+        let run = Command::new("run").args([Arg::new("tool"), Arg::new("json").long("json").num_args(0)]);
+        let color = Arg::new("color").long("color").short('c').global(true);
+        let mut root = Command::new("wharf").arg(color).subcommands([call, test, read, run]);
+        root.build();
+        let all = || Some(Wanted::Tools(None));
+        let of = |server: &str| Some(Wanted::Tools(Some(server.to_owned())));
+        for (typed, expected) in [
+            ("", None),
+            ("call", Some(Wanted::Servers)),
+            ("--color never call", Some(Wanted::Servers)),
+            ("-c never call", Some(Wanted::Servers)),
+            ("call --color=never", Some(Wanted::Servers)),
+            ("call --color", None),
+            ("call north", of("north")),
+            ("call north echo", None),
+            ("call north echo a=1 b=2", None),
+            ("test north south", Some(Wanted::Servers)),
+            ("read", None),
+            ("read --from", Some(Wanted::Servers)),
+            ("read --from north", None),
+            ("run", all()),
+            ("run --json", all()),
+            ("unknown", None),
+        ] {
+            let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(wanted(&root, &words), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_a_shell_would_read_otherwise_is_kept_back() {
+        for name in ["echo", "north.echo", "a_b-c/2"] {
+            assert!(is_plain(name), "{name}");
+        }
+        for name in ["", "-rf", "$(reboot)", "a b", "a;b", "é", "a\nb", &"x".repeat(LONGEST + 1)] {
+            assert!(!is_plain(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_newest_list_of_that_very_server_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalogs = folder.path().join("catalogs");
+        fs::create_dir(&catalogs).unwrap();
+        for (file, tool) in [("north-0a1b.json", "echo"), ("north-pole-0a1b.json", "drill"), ("north-0a1b.tmp", "no")] {
+            fs::write(catalogs.join(file), format!(r#"{{"schema":1,"tools":[{{"name":"{tool}","x":1}}]}}"#)).unwrap();
+        }
+        for (server, expected) in [("north", &["echo"][..]), ("north-pole", &["drill"]), ("south", &[])] {
+            assert_eq!(kept_tools(folder.path(), server), expected, "{server}");
+        }
+        assert!(kept_tools(Path::new("/nonexistent"), "north").is_empty());
+    }
+}

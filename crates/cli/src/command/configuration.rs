@@ -1,0 +1,14 @@
+//! The commands that read and change the configuration, one module each.
+
+mod item;
+mod undo;
+
+pub mod add;
+pub mod add_json;
+pub mod get;
+pub mod list;
+pub mod remove;
+pub mod schema;
+pub mod secret;
+pub mod switch;
+pub mod validate;

@@ -1,0 +1,116 @@
+//! `wharf add`.
+
+mod entry;
+mod flags;
+mod told;
+
+use serde_json::{Map, Value};
+use wharf_config::describe;
+use wharf_spec::ServerName;
+
+pub use flags::Flags;
+pub use told::{Added, tell};
+
+use crate::configured::{problems_of, told as line_of};
+use crate::failure::{Ending, Failure, Outcome};
+use crate::question;
+use crate::scope::{Scope, Writing, write};
+use crate::session::{Common, Session};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A server you add is approved by that. A secret is best kept elsewhere: write ${VARIABLE} or ${secret:NAME} in its
+place (wharf secret set NAME). A value of - is asked for, unseen; in a pipe it is a line of the standard input.
+
+Examples:
+  wharf add docs https://mcp.example.org/mcp
+  wharf add github -e 'GITHUB_TOKEN=${secret:github}' -- npx -y @modelcontextprotocol/server-github
+  wharf add files --scope global npx -y @modelcontextprotocol/server-filesystem ~/notes
+  wharf add api --transport sse --url https://example.org/sse -H 'Authorization: -'
+  wharf add git --command uvx --arg mcp-server-git --exclude-tools git_reset,git_commit")]
+pub struct Args {
+    /// What to call it: 1 to 64 letters, digits, _ and -
+    id: String,
+    /// The address of a server to dial, or the command of one to start
+    #[arg(value_name = "URL|COMMAND")]
+    target: Option<String>,
+    /// Arguments of the command; put -- before a command whose arguments look like those of wharf
+    #[arg(value_name = "ARGS", allow_hyphen_values = true)]
+    rest: Vec<String>,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    storing: Storing,
+}
+
+/// Where an entry goes.
+#[derive(Debug, clap::Args)]
+pub struct Storing {
+    /// Whose configuration it goes into
+    #[arg(long, short, value_enum, default_value_t = Scope::Project)]
+    scope: Scope,
+    /// Replace a server of this id
+    #[arg(long)]
+    replace: bool,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        self.storing.common()
+    }
+}
+
+impl Storing {
+    pub fn common(&self) -> Common {
+        Common { json: self.json, ..Common::default() }
+    }
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let name = server_name(&args.id)?;
+    let mut entry = entry::of(args)?;
+    let asked = entry::asked_for(args, &entry);
+    let wanted: Vec<String> = asked.iter().map(|(_, name)| name.clone()).collect();
+    let secrets = question::secrets(&session.console, &wanted).await?;
+    for (place, secret) in asked.iter().zip(&secrets) {
+        entry::fill(&mut entry, place, secret);
+    }
+    store(session, &name, &entry, &args.storing)
+}
+
+/// What a server is called.
+pub fn server_name(id: &str) -> Result<ServerName, Failure> {
+    ServerName::new(id).map_err(|error| {
+        Failure::usage(error).hint("an id is made of 1 to 64 letters, digits, `_` and `-`, as in my-server")
+    })
+}
+
+/// Checks an entry, writes it and says so.
+pub fn store(session: &Session, name: &ServerName, entry: &Map<String, Value>, storing: &Storing) -> Outcome {
+    let draft = describe(name, entry);
+    // An entry that only switches a lower one off describes no server.
+    let is_switch = entry.keys().all(|key| key == "enabled") && entry.get("enabled") == Some(&Value::Bool(false));
+    if let Err(problems) = draft.described.as_ref().map_err(Clone::clone)
+        && !is_switch
+    {
+        return Err(problems_of(name.as_str(), &without_places(problems)));
+    }
+    for warning in without_places(draft.warnings) {
+        session.console.warn(line_of(&warning));
+    }
+    if storing.scope == Scope::Local {
+        session.console.warn("there is no scope `local` here: it goes into the project's configuration");
+    }
+    let writing = Writing { name, entry, replace: storing.replace, approve: !is_switch };
+    let written = write(session, storing.scope, &writing)?;
+    tell(session, &Added { name, entry, written: &written, scope: storing.scope })?;
+    Ok(Ending::Fine)
+}
+
+/// Problems of what was typed: it stands in no file.
+fn without_places(problems: Vec<wharf_config::Problem>) -> Vec<wharf_config::Problem> {
+    problems.into_iter().map(|problem| wharf_config::Problem { place: None, ..problem }).collect()
+}

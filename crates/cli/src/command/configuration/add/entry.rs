@@ -1,0 +1,226 @@
+//! From flags to the entry they describe, as it would be written by hand.
+
+use serde_json::{Map, Value};
+use url::Url;
+use wharf_config::{Part, parts};
+
+use super::Args;
+use super::flags::{Flags, Keeping, Login, Transport};
+use crate::failure::Failure;
+
+/// What stands for a secret that is asked for.
+const ASKED: &str = "-";
+
+/// How a server is reached.
+enum Way {
+    Start { command: String, args: Vec<String> },
+    Dial { url: String },
+}
+
+/// The entry that the arguments describe.
+pub fn of(args: &Args) -> Result<Map<String, Value>, Failure> {
+    let way = way(args)?;
+    check(&args.flags, &way)?;
+    let mut entry = Map::new();
+    match way {
+        Way::Start { command, args: words } => start(&mut entry, &args.flags, command, words)?,
+        Way::Dial { url } => dial(&mut entry, &args.flags, url)?,
+    }
+    keep(&mut entry, &args.flags.keeping);
+    Ok(entry)
+}
+
+/// What is to be started or dialled, in whichever way it was said.
+fn way(args: &Args) -> Result<Way, Failure> {
+    let Flags { transport, url, command, arg, .. } = &args.flags;
+    let words = || args.rest.iter().chain(arg).cloned().collect();
+    let is_address = |text: &str| match transport {
+        Some(Transport::Stdio) => false,
+        Some(_) => true,
+        None => text.starts_with("http://") || text.starts_with("https://"),
+    };
+    match (&args.target, url, command) {
+        (Some(text), ..) if is_address(text) => alone(args, Way::Dial { url: text.clone() }),
+        (Some(text), ..) => Ok(Way::Start { command: text.clone(), args: words() }),
+        (None, Some(url), _) => alone(args, Way::Dial { url: url.clone() }),
+        (None, None, Some(command)) => Ok(Way::Start { command: command.clone(), args: words() }),
+        (None, None, None) => {
+            let id = &args.id;
+            let failure = Failure::usage("nothing says how the server is reached");
+            Err(failure.hint(format_args!("wharf add {id} URL, or wharf add {id} -- COMMAND ARGS…")))
+        }
+    }
+}
+
+/// An address has no arguments.
+fn alone(args: &Args, way: Way) -> Result<Way, Failure> {
+    if args.rest.is_empty() && args.flags.arg.is_empty() {
+        return Ok(way);
+    }
+    let failure = Failure::usage("a server at a URL takes no arguments");
+    Err(failure.hint("a command that is started comes after --, as in wharf add NAME -- COMMAND ARGS…"))
+}
+
+/// Flags that mean nothing for this way of reaching a server.
+fn check(flags: &Flags, way: &Way) -> Result<(), Failure> {
+    let Flags { transport, header, env, cwd, login, .. } = flags;
+    let (odd, instead) = match way {
+        Way::Start { .. } => {
+            let wrong = transport.is_some_and(|transport| transport != Transport::Stdio);
+            let odd = [("--transport http", wrong), ("--header", !header.is_empty()), ("--oauth-…", login.is_given())];
+            (odd, "a server that is started takes --env")
+        }
+        Way::Dial { .. } => {
+            let odd = [
+                ("--transport stdio", *transport == Some(Transport::Stdio)),
+                ("--env", !env.is_empty()),
+                ("--cwd", cwd.is_some()),
+            ];
+            (odd, "a server at a URL takes --header")
+        }
+    };
+    match odd.into_iter().find(|(_, is_there)| *is_there) {
+        Some((flag, _)) => Err(Failure::usage(format_args!("{flag} means nothing for this server")).hint(instead)),
+        None => Ok(()),
+    }
+}
+
+fn start(entry: &mut Map<String, Value>, flags: &Flags, command: String, args: Vec<String>) -> Result<(), Failure> {
+    entry.insert("command".to_owned(), command.into());
+    if !args.is_empty() {
+        entry.insert("args".to_owned(), args.into());
+    }
+    if let Some(cwd) = &flags.cwd {
+        let cwd = cwd.to_str().ok_or_else(|| Failure::usage("--cwd is not UTF-8"))?;
+        entry.insert("cwd".to_owned(), cwd.into());
+    }
+    let (mut env, mut handed) = (Map::new(), Vec::new());
+    for text in &flags.env {
+        match text.split_once('=') {
+            Some(("", _)) => return Err(Failure::usage("--env needs a name, as in --env NAME=VALUE")),
+            Some((name, value)) => drop(env.insert(name.to_owned(), value.into())),
+            None => handed.push(text.clone()),
+        }
+    }
+    if !env.is_empty() {
+        entry.insert("env".to_owned(), env.into());
+    }
+    if !handed.is_empty() {
+        entry.insert("envVars".to_owned(), handed.into());
+    }
+    Ok(())
+}
+
+fn dial(entry: &mut Map<String, Value>, flags: &Flags, url: String) -> Result<(), Failure> {
+    check_address("the URL", &url)?;
+    entry.insert("url".to_owned(), url.into());
+    match flags.transport {
+        Some(Transport::Http) => drop(entry.insert("type".to_owned(), "http".into())),
+        Some(Transport::Sse) => drop(entry.insert("type".to_owned(), "sse".into())),
+        _ => {}
+    }
+    let headers = flags.header.iter().map(|text| header(text)).collect::<Result<Map<_, _>, _>>()?;
+    if !headers.is_empty() {
+        entry.insert("headers".to_owned(), headers.into());
+    }
+    let oauth = oauth(&flags.login)?;
+    if !oauth.is_empty() {
+        entry.insert("oauth".to_owned(), oauth.into());
+    }
+    Ok(())
+}
+
+/// Written like a variable or like a line of HTTP. What it says is not repeated: it may be a secret.
+fn header(text: &str) -> Result<(String, Value), Failure> {
+    let bad = || Failure::usage("--header needs a name and a value").hint("as in -H NAME=VALUE or -H 'NAME: VALUE'");
+    let (name, value) = text.split_once(['=', ':']).ok_or_else(bad)?;
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.trim().is_empty() || !name.trim().bytes().all(is_token) {
+        return Err(bad());
+    }
+    Ok((name.trim().to_owned(), value.trim().into()))
+}
+
+fn oauth(login: &Login) -> Result<Map<String, Value>, Failure> {
+    for (flag, url) in login.addresses() {
+        url.as_ref().map_or(Ok(()), |url| check_address(flag, url))?;
+    }
+    let said = login.said().into_iter();
+    Ok(said.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?.into()))).collect())
+}
+
+/// An address that can be read now has to be one; with references in it, nobody can tell yet.
+fn check_address(what: &str, text: &str) -> Result<(), Failure> {
+    let is_literal = parts(text).iter().all(|part| matches!(part, Part::Text(_)));
+    let is_address = Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    if is_literal && !is_address {
+        let failure = Failure::usage(format_args!("{what} is no address that begins with http:// or https://"));
+        return Err(failure.hint("write it like https://example.org/mcp"));
+    }
+    Ok(())
+}
+
+fn keep(entry: &mut Map<String, Value>, keeping: &Keeping) {
+    let mut put = |key: &str, value: Option<Value>| value.map(|value| entry.insert(key.to_owned(), value));
+    let list = |items: &[String]| (!items.is_empty()).then(|| Value::from(items.to_vec()));
+    put("enabled", keeping.enabled.filter(|enabled| !enabled).map(Into::into));
+    put("timeout", keeping.request_timeout_ms.map(Into::into));
+    put("trust", keeping.trust.then(|| true.into()));
+    put("lazy", keeping.lazy.then(|| true.into()));
+    put("includeTools", list(&keeping.include_tools));
+    put("excludeTools", list(&keeping.exclude_tools));
+    put("description", keeping.description.clone().map(Into::into));
+}
+
+impl Login {
+    fn addresses(&self) -> [(&'static str, &Option<String>); 3] {
+        [
+            ("--oauth-authorization-url", &self.oauth_authorization_url),
+            ("--oauth-token-url", &self.oauth_token_url),
+            ("--oauth-registration-url", &self.oauth_registration_url),
+        ]
+    }
+
+    fn said(&self) -> [(&'static str, &Option<String>); 6] {
+        [
+            ("authorization_url", &self.oauth_authorization_url),
+            ("token_url", &self.oauth_token_url),
+            ("registration_url", &self.oauth_registration_url),
+            ("client_id", &self.oauth_client_id),
+            ("client_secret", &self.oauth_client_secret),
+            ("scope", &self.oauth_scope),
+        ]
+    }
+
+    fn is_given(&self) -> bool {
+        self.said().iter().any(|(_, value)| value.is_some())
+    }
+}
+
+/// The members that are to be asked for, each by its object and its name, in the order they were given.
+pub fn asked_for(args: &Args, entry: &Map<String, Value>) -> Vec<(&'static str, String)> {
+    let name = |text: &String| text.split(['=', ':']).next().unwrap_or_default().trim().to_owned();
+    let env = args.flags.env.iter().map(|text| ("env", name(text)));
+    let headers = args.flags.header.iter().map(|text| ("headers", name(text)));
+    let all = env.chain(headers).chain([("oauth", "client_secret".to_owned())]);
+    let value = |key: &str, name: &str| entry.get(key)?.get(name)?.as_str().and_then(before_secret);
+    all.filter(|(key, name)| value(key, name).is_some()).collect()
+}
+
+/// Puts a secret where it was asked for.
+pub fn fill(entry: &mut Map<String, Value>, (key, name): &(&'static str, String), secret: &str) {
+    let Some(value) = entry.get_mut(*key).and_then(|members| members.get_mut(name.as_str())) else { return };
+    if let Some(before) = value.as_str().and_then(before_secret) {
+        *value = format!("{before}{}", literal(secret)).into();
+    }
+}
+
+/// What stands before a secret that is asked for: nothing, or as in `Bearer -`.
+fn before_secret(text: &str) -> Option<&str> {
+    text.strip_suffix(ASKED).filter(|before| before.is_empty() || before.ends_with(' '))
+}
+
+/// A secret may hold what would be taken for a reference.
+fn literal(secret: &str) -> String {
+    secret.replace("${", "$${")
+}

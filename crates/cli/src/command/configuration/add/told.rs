@@ -1,0 +1,112 @@
+//! What is said once a server was written.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use wharf_config::edit::Change;
+use wharf_config::{Config, load};
+use wharf_spec::ServerName;
+
+use crate::command::configuration::undo::{quoted, undo_by_json};
+use crate::failure::Failure;
+use crate::masked::literal_secrets;
+use crate::scope::{Scope, Written};
+use crate::session::Session;
+use crate::shown_path::shown_path;
+use crate::style::{GOOD, NAME, QUIET, paint};
+
+/// A server that was written.
+pub struct Added<'a> {
+    pub name: &'a ServerName,
+    pub entry: &'a Map<String, Value>,
+    pub written: &'a Written,
+    pub scope: Scope,
+}
+
+#[derive(Serialize)]
+struct AddDocument<'a> {
+    schema: u32,
+    success: bool,
+    id: &'a str,
+    action: &'static str,
+    source: &'static str,
+    file: String,
+    undo: String,
+    next: String,
+    warnings: Vec<String>,
+}
+
+/// Says what was done, how to undo it and what to do next.
+pub fn tell(session: &Session, added: &Added<'_>) -> Result<(), Failure> {
+    let Added { name, written, scope, .. } = added;
+    let (action, word) = match written.change {
+        Change::Replaced(_) => ("replaced", "Replaced"),
+        Change::Unchanged => ("unchanged", "Nothing to change about"),
+        _ => ("added", "Added"),
+    };
+    let warnings = warnings(session, added);
+    let (undo, next) = (added.undo(), format!("wharf test {name}"));
+    if session.console.manner.json {
+        let file = written.file.display().to_string();
+        let source = scope.layer().source();
+        let id = name.as_str();
+        return session.console.document(&AddDocument {
+            schema: 1,
+            success: true,
+            id,
+            action,
+            source,
+            file,
+            undo,
+            next,
+            warnings,
+        });
+    }
+    for warning in &warnings {
+        session.console.warn(warning);
+    }
+    let file = shown_path(&written.file, &session.surroundings);
+    let source = scope.layer().source();
+    session.console.say(format_args!("{} {} in {file} ({source})", paint(GOOD, word), paint(NAME, name)));
+    session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
+    session.console.say(format_args!("  {} {next}", paint(QUIET, "next:")));
+    Ok(())
+}
+
+impl Added<'_> {
+    fn undo(&self) -> String {
+        let scope = if self.scope == Scope::Global { " --scope global" } else { "" };
+        match &self.written.change {
+            Change::Replaced(Value::Object(old)) => undo_by_json(self.name, old, &format!("--replace{scope}")),
+            _ => format!("wharf remove {}{scope}", quoted(self.name.as_str())),
+        }
+    }
+}
+
+fn warnings(session: &Session, added: &Added<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let secrets = literal_secrets(added.entry);
+    if added.scope.layer().needs_approval() && !secrets.is_empty() {
+        warnings.push(format!(
+            "a secret stands in clear in a file that others may read ({}); better write ${{VARIABLE}} in its place, or \
+             ${{secret:NAME}} after wharf secret set NAME",
+            secrets.join(", ")
+        ));
+    }
+    let config = load(&session.configuration.places, &session.surroundings);
+    warnings.extend(elsewhere(session, added, &config));
+    warnings
+}
+
+/// Which other entry of the name counts, or no longer does.
+fn elsewhere(session: &Session, added: &Added<'_>, config: &Config) -> Option<String> {
+    let shown = |server: &wharf_config::Configured| {
+        format!("{}:{}", shown_path(&server.place.file, &session.surroundings), server.place.at.line)
+    };
+    let name = added.name;
+    let counts = config.server(name.as_str())?;
+    if *counts.place.file != *added.written.file {
+        return Some(format!("the `{name}` of {} still counts: it stands in a higher layer", shown(counts)));
+    }
+    let lower = config.beside.iter().filter(|other| other.name == *name).max_by_key(|other| other.layer)?;
+    Some(format!("it takes the place of the `{name}` of {}", shown(lower)))
+}

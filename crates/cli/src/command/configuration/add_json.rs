@@ -1,0 +1,55 @@
+//! `wharf add-json`.
+
+use serde_json::{Map, Value};
+
+use super::add::{Storing, server_name, store};
+use crate::failure::{Failure, Outcome};
+use crate::session::{Common, Session};
+use crate::stdin;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The entry is what would stand under the id in a file; wharf schema and docs/configuration.md say what may.
+
+Examples:
+  wharf add-json docs '{\"url\": \"https://mcp.example.org/mcp\"}'
+  wharf add-json git '{\"command\": \"uvx\", \"args\": [\"mcp-server-git\"]}' --scope global
+  wharf add-json noisy '{\"enabled\": false}'      (switches off, for this project, what a lower layer has)
+  jq .mcpServers.docs other.json | wharf add-json docs -")]
+pub struct Args {
+    /// What to call it: 1 to 64 letters, digits, _ and -
+    id: String,
+    /// The entry as a JSON object; - reads it from the standard input
+    #[arg(value_name = "JSON", allow_hyphen_values = true)]
+    entry: String,
+    #[command(flatten)]
+    storing: Storing,
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        self.storing.common()
+    }
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let name = server_name(&args.id)?;
+    let entry = match args.entry.as_str() {
+        "-" => object(&stdin::read_all().await.map_err(Failure::other)?)?,
+        text => object(text)?,
+    };
+    store(session, &name, &entry, &args.storing)
+}
+
+/// The object a text is. What it says is not repeated: it may hold secrets.
+fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+    let example = "as in '{\"command\": \"npx\", \"args\": [\"-y\", \"some-server\"]}'";
+    match serde_json::from_str(text) {
+        Ok(Value::Object(entry)) => Ok(entry),
+        Ok(_) => Err(Failure::usage("the entry is no JSON object").hint(example)),
+        Err(error) => {
+            let at = format!("line {}, column {}", error.line(), error.column());
+            Err(Failure::usage(format_args!("the entry is no JSON, from {at} on")).hint(example))
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! `wharf get`.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::Value;
+use wharf_config::{Approval, Configured, Layer, Part, parts};
+use wharf_spec::Untrusted;
+
+use super::item::{Item, ReferenceItem, problems};
+use crate::configured::told;
+use crate::failure::{Ending, Outcome};
+use crate::masked::Secrets;
+use crate::session::{Common, Session};
+use crate::shown_path::shown_path;
+use crate::style::{HEADING, QUIET, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Secrets are shown as ***; a reference such as ${TOKEN} is shown as it was written, and whether it is set.
+
+Examples:
+  wharf get github
+  wharf get github --json | jq .env
+  wharf get github --reveal")]
+pub struct Args {
+    /// The server
+    id: String,
+    /// Show secrets in clear
+    #[arg(long)]
+    reveal: bool,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct GetDocument {
+    schema: u32,
+    #[serde(flatten)]
+    item: Item,
+    /// Entries of the same id that do not count.
+    others: Vec<Item>,
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        Common { json: self.json, ..Common::default() }
+    }
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let server = session.configuration.find(&args.id)?;
+    let config = session.configuration.config()?;
+    let item = |server: &Configured| Item::new(server, config, &session.surroundings, Secrets::revealed(args.reveal));
+    let others: Vec<&Configured> = config.beside.iter().filter(|other| other.name == server.name).collect();
+    if session.console.manner.json {
+        let others = others.into_iter().map(item).collect();
+        session.console.document(&GetDocument { schema: 1, item: item(server), others })?;
+        return Ok(Ending::Fine);
+    }
+    let mut sheet = Sheet::new(&args.id);
+    sheet.head(session, server, &item(server));
+    sheet.reach(&item(server));
+    sheet.settings(&item(server));
+    for other in others {
+        sheet.line(relation(server, other), &format!("{} ({})", at(session, other), other.layer.source()));
+    }
+    for problem in problems(server, config) {
+        sheet.line("Problem", &told(problem));
+    }
+    sheet.end(server);
+    session.console.print(sheet.text)?;
+    Ok(Ending::Fine)
+}
+
+/// What another entry of the same id is to the one that counts.
+fn relation(server: &Configured, other: &Configured) -> &'static str {
+    match other.approval {
+        Approval::Needed | Approval::Changed => "Unapproved",
+        _ if other.layer <= server.layer => "Replaces",
+        _ => "Beside",
+    }
+}
+
+fn at(session: &Session, server: &Configured) -> String {
+    format!("{}:{}", shown_path(&server.place.file, &session.surroundings), server.place.at.line)
+}
+
+/// Lines of a word and what it is about, in one column each.
+struct Sheet {
+    text: String,
+    last: &'static str,
+}
+
+impl Sheet {
+    fn new(id: &str) -> Self {
+        Self { text: format!("{}\n", paint(HEADING, id)), last: "" }
+    }
+
+    /// A line; a word that stands above already is not repeated. What it is about is escaped already.
+    fn line(&mut self, word: &'static str, about: &str) {
+        let shown = if word == self.last { String::new() } else { format!("{word}:") };
+        self.last = word;
+        let _ = writeln!(self.text, "  {}{about}", paint(QUIET, format_args!("{shown:<13}")));
+    }
+
+    fn head(&mut self, session: &Session, server: &Configured, item: &Item) {
+        let whose = match server.layer {
+            Layer::Home => "global (every program's)",
+            Layer::User => "global (your own)",
+            Layer::ProjectShared => "project (shared with other programs)",
+            Layer::Project => "project",
+            Layer::Flag => "flag (--config)",
+            Layer::Variable => "env (WHARF_MCP_SERVERS)",
+        };
+        self.line("Scope", whose);
+        let next = match item.state {
+            "unapproved" | "changed" => format!(": wharf approve {}", item.id),
+            "disabled" => format!(": wharf enable {}", item.id),
+            _ => String::new(),
+        };
+        self.line("State", &format!("{}{next}", item.state));
+        self.line("File", &at(session, server));
+        self.line("Type", item.transport.unwrap_or("unknown"));
+    }
+
+    fn reach(&mut self, item: &Item) {
+        self.value("Command", item, &item.command);
+        self.value("Args", item, &item.args);
+        self.value("URL", item, &item.url);
+        self.value("Env", item, &item.env);
+        self.value("Headers", item, &item.headers);
+    }
+
+    /// What differs from the default: whatever was written.
+    fn settings(&mut self, item: &Item) {
+        if item.trust {
+            self.line("Settings", "trust: true");
+        }
+        for (key, value) in item.others.iter().chain(&item.unknown) {
+            let key = Untrusted::new(key.as_str()).to_string();
+            match value {
+                Value::Object(members) => {
+                    for (name, value) in members {
+                        let name = Untrusted::new(name.as_str()).to_string();
+                        self.line("Settings", &format!("{key}.{name}: {}", text(item, value)));
+                    }
+                }
+                value => self.line("Settings", &format!("{key}: {}", text(item, value))),
+            }
+        }
+    }
+
+    /// One line for each of several values.
+    fn value(&mut self, word: &'static str, item: &Item, value: &Value) {
+        match value {
+            Value::Null => {}
+            Value::Array(values) => values.iter().for_each(|value| self.line(word, &text(item, value))),
+            Value::Object(members) => {
+                for (name, value) in members {
+                    self.line(word, &format!("{}={}", Untrusted::new(name.as_str()), text(item, value)));
+                }
+            }
+            value => self.line(word, &text(item, value)),
+        }
+    }
+
+    fn end(&mut self, server: &Configured) {
+        let _ = match server.layer {
+            Layer::Variable => {
+                writeln!(self.text, "\nIt stands in a variable: unset WHARF_MCP_SERVERS to be rid of it")
+            }
+            _ => writeln!(self.text, "\nTo remove: wharf remove {}", server.name),
+        };
+    }
+}
+
+/// A value on one line, escaped, with what is known of the references in it.
+fn text(item: &Item, value: &Value) -> String {
+    let Value::String(text) = value else { return Untrusted::new(value.to_string()).to_string() };
+    let mut notes = Vec::new();
+    for one in &item.references {
+        if refers(text, one) {
+            notes.push(match (one.set, &one.value) {
+                (Some(true), Some(value)) => format!("set: {}", Untrusted::new(value.as_str())),
+                (Some(true), None) => "set".to_owned(),
+                (Some(false), _) => "not set".to_owned(),
+                (None, _) => "kept elsewhere".to_owned(),
+            });
+        }
+    }
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+    let quote = if text.is_empty() || text.trim() != text { "\"" } else { "" };
+    format!("{quote}{}{quote}{notes}", Untrusted::new(text.as_str()))
+}
+
+/// Whether a text holds a reference, as it was written or as it is shown.
+fn refers(text: &str, one: &ReferenceItem) -> bool {
+    let wanted = |part: &Part<'_>| match part {
+        Part::Variable { name, .. } => one.kind == "variable" && *name == one.name,
+        Part::Secret(name) => one.kind == "secret" && *name == one.name,
+        _ => false,
+    };
+    parts(text).iter().any(wanted)
+}

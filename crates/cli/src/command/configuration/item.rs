@@ -1,0 +1,180 @@
+//! A configured server as `list` and `get` show it.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use wharf_config::fields::SERVER;
+use wharf_config::{Approval, Config, Configured, Problem, Reach, Severity};
+use wharf_spec::{HttpForm, Surroundings};
+
+use crate::masked::{self, Reference, Secrets, references};
+
+/// A server as programs see it. Keys of the entry stand beside these, under the names of the reference.
+#[derive(Debug, Serialize)]
+pub struct Item {
+    pub id: String,
+    pub transport: Option<&'static str>,
+    pub source: &'static str,
+    pub file: String,
+    pub line: u32,
+    pub state: &'static str,
+    pub enabled: bool,
+    /// Whether it is the user's own or was approved.
+    pub approved: bool,
+    pub trust: bool,
+    /// Whether another of the same id counts in its place.
+    pub shadowed: bool,
+    pub command: Value,
+    pub args: Value,
+    pub url: Value,
+    pub env: Value,
+    pub headers: Value,
+    /// What else it says.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
+    pub unknown: Map<String, Value>,
+    pub references: Vec<ReferenceItem>,
+    pub problems: Vec<ProblemItem>,
+}
+
+/// Something an entry refers to.
+#[derive(Debug, Serialize)]
+pub struct ReferenceItem {
+    pub kind: &'static str,
+    pub name: String,
+    /// Null where that cannot be told without asking somebody.
+    pub set: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+/// Something wrong, as programs see it.
+#[derive(Debug, Serialize)]
+pub struct ProblemItem {
+    pub code: &'static str,
+    pub severity: &'static str,
+    pub server: Option<String>,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub column: Option<u32>,
+    pub message: String,
+    pub fix: Option<String>,
+}
+
+/// Keys that have a member of their own.
+const OWN: [&str; 10] = ["type", "enabled", "disabled", "trust", "command", "args", "url", "env", "headers", "name"];
+
+impl Item {
+    pub fn new(server: &Configured, config: &Config, around: &Surroundings, secrets: Secrets) -> Self {
+        let mut entry = masked::entry(&server.written, secrets);
+        let mut take = |key: &str| entry.remove(key).unwrap_or_default();
+        let [command, args, url, env, headers] = ["command", "args", "url", "env", "headers"].map(&mut take);
+        let is_known = |key: &str| SERVER.iter().any(|field| field.name == key);
+        let (others, unknown) = entry.into_iter().partition::<Map<_, _>, _>(|(key, _)| is_known(key));
+        Self {
+            id: server.name.to_string(),
+            transport: transport(server),
+            source: server.layer.source(),
+            file: server.place.file.display().to_string(),
+            line: server.place.at.line,
+            state: state(server, config),
+            enabled: server.enabled,
+            approved: is_approved(server),
+            trust: server.described.as_ref().is_ok_and(|described| described.trust),
+            shadowed: is_shadowed(server, config),
+            command,
+            args,
+            url,
+            env,
+            headers,
+            others: others.into_iter().filter(|(key, _)| !OWN.contains(&key.as_str())).collect(),
+            unknown,
+            references: references(&server.written).iter().map(|one| reference(one, around, secrets)).collect(),
+            problems: problems(server, config).map(ProblemItem::new).collect(),
+        }
+    }
+
+    /// What it runs or where it is, on one line; not escaped.
+    pub fn target(&self) -> String {
+        let words = std::iter::once(&self.command).chain(self.args.as_array().into_iter().flatten());
+        let line: Vec<&str> = words.filter_map(Value::as_str).collect();
+        let address = [Some(&self.url), self.others.get("httpUrl")].into_iter().flatten().find_map(Value::as_str);
+        address.map_or_else(|| line.join(" "), str::to_owned)
+    }
+}
+
+/// What is wrong with a server, in the file it stands in.
+pub fn problems<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Item = &'a Problem> {
+    config.problems.iter().filter(|problem| {
+        let is_here = problem.place.as_ref().is_none_or(|place| place.file == server.place.file);
+        is_here && problem.server.as_deref() == Some(server.name.as_str())
+    })
+}
+
+/// How a server stands, in a word.
+pub fn state(server: &Configured, config: &Config) -> &'static str {
+    match server.approval {
+        _ if server.described.is_err() => "broken",
+        Approval::Needed => "unapproved",
+        Approval::Changed => "changed",
+        _ if is_shadowed(server, config) => "replaced",
+        _ if !server.enabled => "disabled",
+        Approval::NotNeeded | Approval::Approved => "enabled",
+    }
+}
+
+/// Whether another of the same id counts in its place.
+pub fn is_shadowed(server: &Configured, config: &Config) -> bool {
+    config.server(server.name.as_str()).is_some_and(|counts| counts.place != server.place)
+}
+
+fn is_approved(server: &Configured) -> bool {
+    matches!(server.approval, Approval::NotNeeded | Approval::Approved)
+}
+
+/// How it is reached; of a broken one, what its keys hint at.
+fn transport(server: &Configured) -> Option<&'static str> {
+    match server.described.as_ref().map(|described| &described.reach) {
+        Ok(Reach::Stdio(_)) => Some("stdio"),
+        Ok(Reach::Http(http)) if http.form == HttpForm::Sse => Some("sse"),
+        Ok(Reach::Http(_)) => Some("http"),
+        Err(_) if server.written.contains_key("command") => Some("stdio"),
+        Err(_) if server.written.contains_key("url") || server.written.contains_key("httpUrl") => Some("http"),
+        Err(_) => None,
+    }
+}
+
+fn reference(one: &Reference, around: &Surroundings, secrets: Secrets) -> ReferenceItem {
+    let set = one.is_set(around);
+    match one {
+        Reference::Secret(name) => ReferenceItem { kind: "secret", name: name.clone(), set, value: None },
+        Reference::Variable { name, .. } => {
+            let value = around.var(name).filter(|_| secrets == Secrets::Revealed);
+            let value = value.map(|value| value.to_string_lossy().into_owned());
+            ReferenceItem { kind: "variable", name: name.clone(), set, value }
+        }
+    }
+}
+
+impl ProblemItem {
+    pub fn new(problem: &Problem) -> Self {
+        let place = problem.place.as_ref();
+        Self {
+            code: problem.code,
+            severity: severity(problem.severity),
+            server: problem.server.clone(),
+            file: place.map(|place| place.file.display().to_string()),
+            line: place.map(|place| place.at.line),
+            column: place.map(|place| place.at.column),
+            message: problem.text.clone(),
+            fix: problem.fix.clone(),
+        }
+    }
+}
+
+/// How bad something is, in a word.
+pub fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}

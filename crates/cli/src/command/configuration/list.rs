@@ -1,0 +1,149 @@
+//! `wharf list`.
+
+use clap::ValueEnum;
+use serde::Serialize;
+use wharf_config::{Config, Configured, Severity};
+use wharf_spec::Untrusted;
+
+use super::super::status;
+use super::item::{Item, ProblemItem};
+use crate::columns::{columns, left};
+use crate::configured::{ADD, told};
+use crate::failure::{Ending, Failure, Outcome};
+use crate::masked::Secrets;
+use crate::session::{Common, Session};
+use crate::shown_path::shown_path;
+use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Shows what is configured, and starts nothing without --probe. A row marked · does not count: another of the same id does.
+States: enabled, disabled, unapproved (a project's, and you have not agreed to it), changed (since you agreed),
+broken (wharf validate says why), replaced (by a higher layer).
+
+Examples:
+  wharf list
+  wharf list --scope project
+  wharf list --probe
+  wharf list --json | jq -r '.items[] | select(.state == \"broken\") | .id'")]
+pub struct Args {
+    /// Which layers to show
+    #[arg(long, short, value_enum, default_value_t = Shown::Effective)]
+    scope: Shown,
+    /// Connect to each and say in a line how it is
+    #[arg(long, conflicts_with_all = ["json", "reveal"])]
+    probe: bool,
+    /// Show secrets in clear
+    #[arg(long)]
+    reveal: bool,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shown {
+    /// All of them
+    Effective,
+    /// The project's
+    Project,
+    /// Your own
+    #[value(alias = "user")]
+    Global,
+}
+
+#[derive(Serialize)]
+struct ListDocument {
+    schema: u32,
+    items: Vec<Item>,
+    /// What is wrong with files, and not with one server.
+    problems: Vec<ProblemItem>,
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        Common { json: self.json, ..Common::default() }
+    }
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    if args.probe {
+        return status::briefly(session, &[]).await;
+    }
+    let config = session.configuration.config()?;
+    let secrets = Secrets::revealed(args.reveal);
+    let item = |server: &&Configured| Item::new(server, config, &session.surroundings, secrets);
+    let items: Vec<Item> = in_scope(config, args.scope).iter().map(item).collect();
+    tell_problems(session, config, &items);
+    if session.console.manner.json {
+        let of_files = config.problems.iter().filter(|problem| problem.server.is_none());
+        let problems = of_files.map(ProblemItem::new).collect();
+        session.console.document(&ListDocument { schema: 1, items, problems })?;
+    } else {
+        show(session, &items)?;
+    }
+    Ok(Ending::Fine)
+}
+
+/// The servers of a scope by their ids, each before those it replaces.
+fn in_scope(config: &Config, scope: Shown) -> Vec<&Configured> {
+    let is_in = |server: &&Configured| match scope {
+        Shown::Effective => true,
+        Shown::Project => server.layer.source() == "project",
+        Shown::Global => server.layer.source() == "global",
+    };
+    let mut servers: Vec<&Configured> = config.servers.iter().chain(&config.beside).filter(is_in).collect();
+    // Stable, so that what counts stays first.
+    servers.sort_by(|one, other| one.name.cmp(&other.name));
+    servers
+}
+
+/// What costs a server; the rest was told when the configuration was read.
+fn tell_problems(session: &Session, config: &Config, items: &[Item]) {
+    let is_shown = |id: &str| items.iter().any(|item| item.id == id);
+    let costs = config.problems.iter().filter(|problem| problem.severity == Severity::Error);
+    for problem in costs.filter(|problem| problem.server.as_deref().is_some_and(is_shown)) {
+        session.console.warn(told(problem));
+    }
+}
+
+fn show(session: &Session, items: &[Item]) -> Result<(), Failure> {
+    if items.is_empty() {
+        session.console.say(format_args!("No MCP servers configured; {ADD}"));
+        return Ok(());
+    }
+    let rows: Vec<[String; 6]> = items.iter().map(|item| row(session, item)).collect();
+    let headings = left(["  ID", "TRANSPORT", "SOURCE", "STATE", "COMMAND OR URL", "FILE"]);
+    session.console.print(columns(headings, &rows, session.console.width(), dress))?;
+    let waiting: Vec<&str> =
+        items.iter().filter(|item| !item.approved && item.state != "broken").map(|item| item.id.as_str()).collect();
+    if !waiting.is_empty() {
+        session.console.say(format_args!("Not used before you approve: wharf approve {}", waiting.join(" ")));
+    }
+    Ok(())
+}
+
+fn row(session: &Session, item: &Item) -> [String; 6] {
+    let mark = if item.shadowed { "·" } else { " " };
+    let file = shown_path(item.file.as_ref(), &session.surroundings);
+    [
+        format!("{mark} {}", item.id),
+        item.transport.unwrap_or("?").to_owned(),
+        item.source.to_owned(),
+        item.state.to_owned(),
+        Untrusted::new(item.target()).to_string(),
+        format!("{file}:{}", item.line),
+    ]
+}
+
+fn dress(column: usize, cell: &str) -> String {
+    let style = match (column, cell) {
+        (0, _) => NAME,
+        (3, "enabled") => GOOD,
+        (3, "broken") => BAD,
+        (3, "unapproved" | "changed") => WARNING,
+        (3 | 5, _) => QUIET,
+        _ => return cell.to_owned(),
+    };
+    paint(style, cell).to_string()
+}

@@ -1,0 +1,129 @@
+//! `wharf remove`.
+
+use serde::Serialize;
+use serde_json::Value;
+use wharf_config::edit::{Change, remove_server};
+use wharf_config::{Configured, Layer, load};
+
+use super::undo::{quoted, undo_by_json};
+use crate::failure::{Ending, Failure, Outcome};
+use crate::scope::{Scope, change_file};
+use crate::session::{Common, Session};
+use crate::shown_path::shown_path;
+use crate::style::{GOOD, NAME, QUIET, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --scope, the entry that stands in the project goes first, then the one that counts.
+
+Examples:
+  wharf remove github
+  wharf remove github --scope global")]
+pub struct Args {
+    /// The server
+    id: String,
+    /// Whose configuration it is removed from
+    #[arg(long, short, value_enum)]
+    scope: Option<Scope>,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct RemoveDocument<'a> {
+    schema: u32,
+    success: bool,
+    id: &'a str,
+    action: &'static str,
+    file: String,
+    undo: Option<String>,
+    /// Where the entry stands that counts from now on.
+    counts_now: Option<String>,
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        Common { json: self.json, ..Common::default() }
+    }
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let server = chosen(args, session)?;
+    let places = &session.configuration.places;
+    let change = change_file(places, server.layer, &server.place.file, |text| remove_server(text, &server.name))?;
+    let Change::Removed(old) = change else {
+        let failure = Failure::usage(format_args!("it is not in {} any more", server.place.file.display()));
+        return Err(failure.about(server.name.as_str()).hint("somebody else was faster: wharf list"));
+    };
+    tell(args, session, server, &old)?;
+    Ok(Ending::Fine)
+}
+
+/// The entry that is meant, of all that have the id.
+fn chosen<'a>(args: &Args, session: &'a Session) -> Result<&'a Configured, Failure> {
+    let counts = session.configuration.find(&args.id)?;
+    let config = session.configuration.config()?;
+    let mut all = config.servers.iter().chain(&config.beside).filter(|server| server.name == counts.name);
+    let found = match args.scope {
+        Some(scope) => all.find(|server| scope.holds(server)),
+        None => all.find(|server| Scope::Project.holds(server)).or(Some(counts)),
+    };
+    let server = found.ok_or_else(|| {
+        let failure = Failure::usage("it does not stand in that scope").about(counts.name.as_str());
+        failure.hint(format_args!("it stands in {}", counts.place))
+    })?;
+    in_a_file(server)?;
+    Ok(server)
+}
+
+/// Fails for a server that stands in a variable, which nobody can edit.
+pub fn in_a_file(server: &Configured) -> Result<(), Failure> {
+    if server.layer != Layer::Variable {
+        return Ok(());
+    }
+    let failure = Failure::usage("it stands in the variable WHARF_MCP_SERVERS and in no file");
+    Err(failure.about(server.name.as_str()).hint("change the variable where it is set"))
+}
+
+fn tell(args: &Args, session: &Session, server: &Configured, old: &Value) -> Result<(), Failure> {
+    let now = load(&session.configuration.places, &session.surroundings);
+    let counts_now = now.server(server.name.as_str()).map(|server| server.place.to_string());
+    let undo = undo(server, old);
+    if session.console.manner.json {
+        let file = server.place.file.display().to_string();
+        return session.console.document(&RemoveDocument {
+            schema: 1,
+            success: true,
+            id: &args.id,
+            action: "removed",
+            file,
+            undo,
+            counts_now,
+        });
+    }
+    let file = shown_path(&server.place.file, &session.surroundings);
+    session.console.say(format_args!("{} {} from {file}", paint(GOOD, "Removed"), paint(NAME, &server.name)));
+    if let Some(undo) = undo {
+        session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
+    }
+    if let Some(other) = now.server(server.name.as_str()) {
+        let place = format!("{}:{}", shown_path(&other.place.file, &session.surroundings), other.place.at.line);
+        let scope = other.layer.source();
+        let name = quoted(server.name.as_str());
+        session.console.warn(format_args!(
+            "another `{name}` counts now, of {place} ({scope}); wharf remove {name} removes that too"
+        ));
+    }
+    Ok(())
+}
+
+/// How it comes back; there is no command for files that no scope writes.
+fn undo(server: &Configured, old: &Value) -> Option<String> {
+    let flags = match server.layer {
+        Layer::Project => "",
+        Layer::User => "--scope global",
+        Layer::Home | Layer::ProjectShared | Layer::Flag | Layer::Variable => return None,
+    };
+    Some(undo_by_json(&server.name, old.as_object()?, flags))
+}

@@ -1,0 +1,29 @@
+//! `wharf schema`.
+
+use crate::failure::{Ending, Failure, Outcome};
+use crate::session::{Common, Session};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The JSON Schema (2020-12) of configuration files, for editors and other programs.
+
+Examples:
+  wharf schema > wharf.schema.json
+  wharf schema | jq '.\"$defs\".server.properties | keys'")]
+pub struct Args {
+    /// Accepted for the sake of habit: it is JSON anyway
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        Common { json: self.json, ..Common::default() }
+    }
+}
+
+pub async fn run(session: &Session) -> Outcome {
+    let text = serde_json::to_string_pretty(&wharf_config::schema()).map_err(Failure::other)?;
+    session.console.print(format_args!("{text}\n"))?;
+    Ok(Ending::Fine)
+}

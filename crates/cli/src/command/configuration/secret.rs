@@ -1,0 +1,150 @@
+//! `wharf secret`.
+
+use clap::Subcommand;
+use serde_json::json;
+use wharf_config::{SecretError, SecretPlace, SecretStore, is_secret_name};
+use wharf_spec::Secret;
+
+use crate::failure::{Ending, Failure, Kind, Outcome};
+use crate::nearest::suggestion;
+use crate::question;
+use crate::session::{Common, Session};
+use crate::shown_path::shown_path;
+use crate::style::{GOOD, NAME, QUIET, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A secret is kept in the system's keyring where there is one, else in a file that only you can read. A configuration
+refers to it as ${secret:NAME}.
+
+Examples:
+  wharf secret set github
+  gh auth token | wharf secret set github
+  wharf secret list
+  wharf secret remove github")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+    /// Write one JSON document instead of text
+    #[arg(long, global = true, help_heading = "Output")]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Keep a secret: asked for unseen, or read from the standard input
+    #[command(after_help = "Example:\n  wharf secret set github")]
+    Set {
+        /// What to call it: letters, digits, _, . and -
+        name: String,
+    },
+    /// Show the names of the secrets that are kept
+    #[command(visible_alias = "ls", after_help = "Example:\n  wharf secret list")]
+    List,
+    /// Forget a secret
+    #[command(visible_alias = "rm", after_help = "Example:\n  wharf secret remove github")]
+    Remove {
+        /// What it is called
+        name: String,
+    },
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        Common { json: self.json, ..Common::default() }
+    }
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    match &args.action {
+        Action::Set { name } => set(session, name).await?,
+        Action::List => list(session)?,
+        Action::Remove { name } => remove(session, name)?,
+    }
+    Ok(Ending::Fine)
+}
+
+/// Where secrets are kept: beside the user's own configuration, or by whatever keeps them for it.
+pub fn store(session: &Session) -> Result<SecretStore, Failure> {
+    let configuration = &session.configuration;
+    let user = &configuration.places.user;
+    if user.as_os_str().is_empty() {
+        return Err(Failure::usage("there is no place to keep secrets in").hint("set HOME or XDG_CONFIG_HOME"));
+    }
+    let store = SecretStore::new(user.with_file_name("secrets.json"), session.surroundings.clone());
+    Ok(match &configuration.config()?.settings.secret_command {
+        Some(command) => store.with_command(command.clone()),
+        None => store,
+    })
+}
+
+async fn set(session: &Session, name: &str) -> Result<(), Failure> {
+    if !is_secret_name(name) {
+        return Err(failed(&SecretError::BadName { name: name.to_owned() }));
+    }
+    let store = store(session)?;
+    let mut secrets = question::secrets(&session.console, &[name.to_owned()]).await?;
+    let place = store.set(name, &Secret::new(secrets.pop().unwrap_or_default())).map_err(|error| failed(&error))?;
+    let reference = format!("${{secret:{name}}}");
+    if session.console.manner.json {
+        let place = place_word(&place);
+        let document = json!({ "schema": 1, "success": true, "name": name, "place": place, "reference": reference });
+        return session.console.document(&document);
+    }
+    let place = shown(session, &place);
+    session.console.say(format_args!("{} {} in {place}", paint(GOOD, "Kept"), paint(NAME, name)));
+    session.console.say(format_args!("  {} write {reference} where it is needed", paint(QUIET, "next:")));
+    session.console.say(format_args!("  {} wharf secret remove {name}", paint(QUIET, "undo:")));
+    Ok(())
+}
+
+fn list(session: &Session) -> Result<(), Failure> {
+    let names = store(session)?.names().map_err(|error| failed(&error))?;
+    if session.console.manner.json {
+        let items: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+        return session.console.document(&json!({ "schema": 1, "items": items }));
+    }
+    if names.is_empty() {
+        session.console.say("No secrets are kept; keep one with: wharf secret set NAME");
+    }
+    names.iter().try_for_each(|name| session.console.print(format_args!("{name}\n")))
+}
+
+fn remove(session: &Session, name: &str) -> Result<(), Failure> {
+    let store = store(session)?;
+    if !store.remove(name).map_err(|error| failed(&error))? {
+        let names = store.names().unwrap_or_default();
+        let hint = suggestion(name, names.iter().map(String::as_str));
+        return Err(Failure::usage(format_args!("there is no secret `{name}`")).hint(hint));
+    }
+    if session.console.manner.json {
+        return session.console.document(&json!({ "schema": 1, "success": true, "name": name, "action": "removed" }));
+    }
+    session.console.say(format_args!("{} {}", paint(GOOD, "Forgotten:"), paint(NAME, name)));
+    Ok(())
+}
+
+fn place_word(place: &SecretPlace) -> String {
+    match place {
+        SecretPlace::Command => "command".to_owned(),
+        SecretPlace::Keyring => "keyring".to_owned(),
+        SecretPlace::File(path) => path.display().to_string(),
+    }
+}
+
+fn shown(session: &Session, place: &SecretPlace) -> String {
+    match place {
+        SecretPlace::Command => "what secretCommand asks".to_owned(),
+        SecretPlace::Keyring => "the system's keyring".to_owned(),
+        SecretPlace::File(path) => format!("{}, which only you can read", shown_path(path, &session.surroundings)),
+    }
+}
+
+fn failed(error: &SecretError) -> Failure {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    let kind = match error {
+        SecretError::BadName { .. } | SecretError::Unknown { .. } | SecretError::Elsewhere { .. } => Kind::Usage,
+        _ => Kind::Other,
+    };
+    Failure::of(kind, format_args!("{error}{cause}")).hint(error.fix())
+}

@@ -1,0 +1,150 @@
+//! `wharf enable` and `wharf disable`.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use wharf_config::edit::{Change, set_enabled};
+use wharf_config::{Config, Configured, Format, Layer, load};
+use wharf_spec::ServerName;
+
+use super::remove::in_a_file;
+use crate::failure::{Ending, Failure, Outcome};
+use crate::scope::change_file;
+use crate::session::{Common, Session};
+use crate::shown_path::shown_path;
+use crate::style::{GOOD, NAME, QUIET, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf disable github
+  wharf enable github")]
+pub struct Args {
+    /// The server
+    id: String,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct SwitchDocument<'a> {
+    schema: u32,
+    success: bool,
+    id: &'a str,
+    action: &'static str,
+    enabled: bool,
+    files: Vec<String>,
+    undo: String,
+}
+
+/// Which way a server is switched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Switch {
+    On,
+    Off,
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        Common { json: self.json, ..Common::default() }
+    }
+}
+
+pub async fn enable(args: &Args, session: &Session) -> Outcome {
+    run(args, Switch::On, session)
+}
+
+pub async fn disable(args: &Args, session: &Session) -> Outcome {
+    run(args, Switch::Off, session)
+}
+
+fn run(args: &Args, switch: Switch, session: &Session) -> Outcome {
+    let server = session.configuration.find(&args.id)?;
+    in_a_file(server)?;
+    let mut files = Vec::new();
+    if switch_in(session, server.layer, &server.place.file, &server.name, switch)
+        .map_err(|failure| instead(failure, server, switch))?
+    {
+        files.push(server.place.file.to_path_buf());
+    }
+    let now = || load(&session.configuration.places, &session.surroundings);
+    if switch == Switch::On && !is_enabled(&now(), &server.name) {
+        files.extend(free(session, server)?);
+    }
+    if switch == Switch::On && !is_enabled(&now(), &server.name) {
+        let failure = Failure::usage("it is still off: by `disabled` in its entry, or by `mcp.enabled` of its file");
+        return Err(failure.about(server.name.as_str()).hint(format_args!("look at {}", server.place)));
+    }
+    tell(session, server, switch, &files)?;
+    Ok(Ending::Fine)
+}
+
+/// Where the file cannot be changed, another layer can switch the server off all the same.
+fn instead(failure: Failure, server: &Configured, switch: Switch) -> Failure {
+    let failure = failure.about(server.name.as_str());
+    match (switch, server.layer) {
+        (Switch::Off, Layer::Home | Layer::User | Layer::ProjectShared) => failure
+            .hint(format_args!("for this project alone: wharf add-json {} '{{\"enabled\": false}}'", server.name)),
+        _ => failure,
+    }
+}
+
+fn switch_in(
+    session: &Session,
+    layer: Layer,
+    file: &std::path::Path,
+    name: &ServerName,
+    switch: Switch,
+) -> Result<bool, Failure> {
+    let is_on = switch == Switch::On;
+    let change = change_file(&session.configuration.places, layer, file, |text| set_enabled(text, name, is_on))?;
+    Ok(matches!(change, Change::Replaced(_) | Change::Removed(_) | Change::Added))
+}
+
+/// Takes away what higher layers say against a server, and says in which files.
+fn free(session: &Session, server: &Configured) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for layered in &session.configuration.config()?.layers {
+        let is_editable = layered.found
+            && layered.layer > server.layer
+            && layered.layer != Layer::Variable
+            && Format::of(&layered.file) == Format::Json;
+        if is_editable && switch_in(session, layered.layer, &layered.file, &server.name, Switch::On)? {
+            files.push(layered.file.clone());
+        }
+    }
+    Ok(files)
+}
+
+fn is_enabled(config: &Config, name: &ServerName) -> bool {
+    config.server(name.as_str()).is_some_and(|server| server.enabled)
+}
+
+fn tell(session: &Session, server: &Configured, switch: Switch, files: &[PathBuf]) -> Result<(), Failure> {
+    let (action, word, opposite) = match switch {
+        Switch::On => ("enabled", "Enabled", "disable"),
+        Switch::Off => ("disabled", "Disabled", "enable"),
+    };
+    let name = &server.name;
+    let undo = format!("wharf {opposite} {name}");
+    if session.console.manner.json {
+        return session.console.document(&SwitchDocument {
+            schema: 1,
+            success: true,
+            id: name.as_str(),
+            action: if files.is_empty() { "unchanged" } else { action },
+            enabled: switch == Switch::On,
+            files: files.iter().map(|file| file.display().to_string()).collect(),
+            undo,
+        });
+    }
+    if files.is_empty() {
+        session.console.say(format_args!("{} is {action} already", paint(NAME, name)));
+        return Ok(());
+    }
+    let files: Vec<String> = files.iter().map(|file| shown_path(file, &session.surroundings)).collect();
+    session.console.say(format_args!("{} {} in {}", paint(GOOD, word), paint(NAME, name), files.join(" and ")));
+    session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
+    Ok(())
+}

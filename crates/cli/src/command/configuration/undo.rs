@@ -1,0 +1,21 @@
+//! Commands that take back what a command did.
+
+use serde_json::{Map, Value};
+use wharf_spec::ServerName;
+
+use crate::masked::{self, Secrets};
+
+/// The command that writes an entry again. Secrets are not repeated: it then says where they belong.
+pub fn undo_by_json(name: &ServerName, entry: &Map<String, Value>, flags: &str) -> String {
+    let shown = masked::entry(entry, Secrets::Masked);
+    let is_whole = shown == masked::entry(entry, Secrets::Revealed);
+    let json = Value::Object(if is_whole { entry.clone() } else { shown }).to_string();
+    let flags = if flags.is_empty() { String::new() } else { format!(" {flags}") };
+    let note = if is_whole { "" } else { "   (with the secrets in place of ***)" };
+    format!("wharf add-json {} {}{flags}{note}", quoted(name.as_str()), quoted(&json))
+}
+
+/// A word for a shell.
+pub fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| "…".to_owned(), std::borrow::Cow::into_owned)
+}

@@ -1,0 +1,172 @@
+//! `wharf validate`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use wharf_config::{Config, Configured, Place, Places, Problem, Resolving, Severity, load};
+use wharf_policy::Policy;
+use wharf_spec::{Admission, Untrusted};
+
+use super::item::{ProblemItem, severity};
+use crate::configured::sourced;
+use crate::failure::{Ending, Kind, Outcome};
+use crate::session::{Common, Session};
+use crate::shown_path::shown_path;
+use crate::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
+
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = "\
+Reads every layer, starts nothing and asks no secret command. Fails with 2 where anything is an error; with
+--strict-config for warnings too. wharf --validate-config is the same.
+
+Examples:
+  wharf validate
+  wharf validate team.yaml
+  wharf validate --json | jq -r '.items[] | \"\\(.file):\\(.line): \\(.message)\"'")]
+pub struct Args {
+    /// The file to look at; every layer when absent
+    file: Option<PathBuf>,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct ValidateDocument {
+    schema: u32,
+    success: bool,
+    servers: usize,
+    files: Vec<String>,
+    errors: usize,
+    warnings: usize,
+    items: Vec<ProblemItem>,
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        Common { json: self.json, ..Common::default() }
+    }
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let config = match &args.file {
+        None => load(&session.configuration.places, &session.surroundings),
+        Some(file) => load(&alone(session, file), &session.surroundings),
+    };
+    let problems = everything_wrong(session, &config);
+    let count = |wanted| problems.iter().filter(|problem| problem.severity == wanted).count();
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let is_bad = errors > 0 || (session.configuration.is_strict() && warnings > 0);
+    if session.console.manner.json {
+        let files = found(&config).map(|file| file.display().to_string()).collect();
+        let items = problems.iter().map(ProblemItem::new).collect();
+        let servers = config.servers.len();
+        session.console.document(&ValidateDocument {
+            schema: 1,
+            success: !is_bad,
+            servers,
+            files,
+            errors,
+            warnings,
+            items,
+        })?;
+    } else {
+        session.console.print(grouped(session, &problems))?;
+        session.console.say(summary(session, &config, errors, warnings));
+    }
+    Ok(if is_bad { Ending::Told(Kind::Usage) } else { Ending::Fine })
+}
+
+/// One file and nothing else.
+fn alone(session: &Session, file: &Path) -> Places {
+    Places {
+        project: session.configuration.places.project.clone(),
+        flags: vec![session.surroundings.cwd.join(file)],
+        only_flags: true,
+        ..Places::default()
+    }
+}
+
+fn found(config: &Config) -> impl Iterator<Item = &Path> {
+    config.layers.iter().filter(|layered| layered.found).map(|layered| layered.file.as_path())
+}
+
+/// What was wrong when it was read, what cannot be expanded, and rules that say nothing; by place.
+fn everything_wrong(session: &Session, config: &Config) -> Vec<Problem> {
+    let used = config.servers.iter().filter(|server| server.admission() == Admission::Enabled);
+    let unresolved = used.flat_map(|server| unresolved(session, config, server));
+    let mut problems: Vec<Problem> =
+        config.problems.iter().cloned().chain(unresolved).chain(bad_rules(config)).collect();
+    let order = |problem: &Problem| problem.place.as_ref().map(|place: &Place| (place.file.clone(), place.at));
+    problems.sort_by_key(order);
+    problems.dedup();
+    problems
+}
+
+/// What cannot be expanded. Secrets are taken to be there: asking for one may run a program.
+fn unresolved(session: &Session, config: &Config, server: &Configured) -> Vec<Problem> {
+    let secrets = |_: &str| Ok("secret".to_owned());
+    let with = Resolving { around: &session.surroundings, settings: &config.settings, secrets: &secrets };
+    // What is wrong with the entry itself was told when it was read.
+    if server.described.is_err() {
+        return Vec::new();
+    }
+    let mut problems = server.resolve(&with).err().unwrap_or_default();
+    let is_secret = |key: &str| server.written.get(key).is_some_and(|url| url.to_string().contains("${secret:"));
+    problems.retain(|problem| problem.code != "bad_url" || !(is_secret("url") || is_secret("httpUrl")));
+    problems
+}
+
+fn bad_rules(config: &Config) -> Vec<Problem> {
+    let servers: Vec<_> = config.servers.iter().map(|server| server.name.clone()).collect();
+    let rules = &config.settings.rules;
+    let policy = Policy::compile(sourced(rules), &servers);
+    let problem = |found: &wharf_policy::Problem| Problem {
+        code: "rule",
+        severity: if found.is_fatal() { Severity::Error } else { Severity::Warning },
+        place: rules.get(found.index).map(|rule| rule.place.clone()),
+        server: None,
+        text: Untrusted::new(format!("the rule on `{}`: {}", found.rule.rule.tool, found.kind)).to_string(),
+        fix: None,
+    };
+    policy.problems().iter().map(problem).collect()
+}
+
+/// The problems under the files they are in.
+fn grouped(session: &Session, problems: &[Problem]) -> String {
+    let mut text = String::new();
+    let mut last: Option<&Path> = None;
+    for problem in problems {
+        let file = problem.place.as_ref().map(|place| &*place.file);
+        if file.is_some() && file != last {
+            let gap = if text.is_empty() { "" } else { "\n" };
+            let name = file.map(|file| shown_path(file, &session.surroundings)).unwrap_or_default();
+            let _ = writeln!(text, "{gap}{}", paint(HEADING, name));
+            last = file;
+        }
+        let at = problem.place.as_ref().map(|place| place.at.to_string()).unwrap_or_default();
+        let style = if problem.severity == Severity::Error { BAD } else { WARNING };
+        let word = severity(problem.severity);
+        let _ = writeln!(text, "  {at:<8} {} {}", paint(style, format_args!("{word:<7}")), problem.text);
+        if let Some(fix) = &problem.fix {
+            let _ = writeln!(text, "  {:<8} {} {fix}", "", paint(QUIET, format_args!("{:<7}", "fix")));
+        }
+    }
+    text
+}
+
+fn summary(session: &Session, config: &Config, errors: usize, warnings: usize) -> String {
+    let many = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let files: Vec<String> = found(config).map(|file| shown_path(file, &session.surroundings)).collect();
+    let read = match files.is_empty() {
+        true => "no file was found".to_owned(),
+        false => files.join(", "),
+    };
+    let verdict = match (errors, warnings) {
+        (0, 0) => paint(GOOD, "nothing is wrong".to_owned()),
+        (0, _) => paint(WARNING, many(warnings, "warning")),
+        _ => paint(BAD, format!("{}, {}", many(errors, "error"), many(warnings, "warning"))),
+    };
+    format!("{}: {verdict} ({read})", many(config.servers.len(), "server"))
+}

@@ -1,0 +1,252 @@
+//! `wharf import`: servers out of the files of other programs, each shown whole before it is taken.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use wharf_config::clients::{Client, Imported, import};
+use wharf_config::{Approvable, describe};
+use wharf_spec::{ServerName, Untrusted};
+
+use crate::command::clients::{known_clients, note_line};
+use crate::configured::problems_of;
+use crate::failure::{Ending, Failure, Kind, Outcome};
+use crate::question;
+use crate::scope::{Scope, write_server};
+use crate::session::{Common, Session};
+use crate::style::{GOOD, HEADING, NAME, QUIET, WARNING, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Every server is shown whole, and only what you agree to is stored. Nothing is started.
+
+Examples:
+  wharf import                               (whatever other programs have on this machine)
+  wharf import cursor
+  wharf import codex git docs
+  wharf import vs-code --file .vscode/mcp.json
+  wharf import --all                         (for scripts: stores everything, switched off)")]
+pub struct Args {
+    /// The program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
+    client: Option<String>,
+    /// The servers to take; each is asked about when absent
+    servers: Vec<String>,
+    /// The program's file, where it is not in its usual place
+    #[arg(long, value_name = "FILE", requires = "client")]
+    file: Option<PathBuf>,
+    /// Store everything without asking, switched off
+    #[arg(long)]
+    all: bool,
+    /// Replace servers that are configured already
+    #[arg(long)]
+    replace: bool,
+    /// Where to store them
+    #[arg(long, short, value_enum, default_value_t = Scope::Global)]
+    scope: Scope,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// A server in the file of another program.
+struct Found {
+    client: Client,
+    file: PathBuf,
+    server: Imported,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Fate {
+    /// It was stored.
+    Stored,
+    /// It was stored and is off.
+    StoredDisabled,
+    /// Nobody agreed to it.
+    Declined,
+    /// A server of the name is configured.
+    AlreadyThere,
+    /// It cannot be carried over.
+    Unusable,
+}
+
+#[derive(Serialize)]
+struct ImportDocument<'a> {
+    schema: u32,
+    items: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    id: &'a str,
+    client: &'static str,
+    file: String,
+    line: u32,
+    fate: Fate,
+    notes: Vec<String>,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let found = find(args, session)?;
+    let mut fates = Vec::new();
+    for one in &found {
+        fates.push(settle(args, session, one).await?);
+    }
+    if session.console.manner.json {
+        let items = found.iter().zip(&fates).map(|(one, fate)| one.item(*fate)).collect();
+        session.console.document(&ImportDocument { schema: 1, items })?;
+    } else if found.is_empty() {
+        session.console.say("No servers of other programs were found.");
+    }
+    let undecided = |fate: &Fate| *fate == Fate::Declined;
+    let nobody = !question::is_somebody_there() || session.console.manner.json;
+    Ok(if nobody && fates.iter().any(undecided) { Ending::Told(Kind::Denied) } else { Ending::Fine })
+}
+
+/// Everything there is to take, of the servers that were named.
+fn find(args: &Args, session: &Session) -> Result<Vec<Found>, Failure> {
+    let clients = match &args.client {
+        None => Client::ALL.to_vec(),
+        Some(name) => vec![Client::from_name(name).ok_or_else(|| known_clients(name))?],
+    };
+    let mut found = Vec::new();
+    for client in clients {
+        for file in files(args, session, client) {
+            let Some(text) = text(&file, args.file.is_some())? else { continue };
+            let servers = import(client, &text, &file, &session.surroundings.cwd)
+                .map_err(|error| Failure::usage(format_args!("{}:{}: {}", file.display(), error.at, error.text)))?;
+            found.extend(servers.into_iter().map(|server| Found { client, file: file.clone(), server }));
+        }
+    }
+    for name in &args.servers {
+        if !found.iter().any(|one| one.server.id == *name) {
+            let names = found.iter().map(|one| one.server.id.as_str());
+            let hint = crate::nearest::suggestion(name, names);
+            return Err(Failure::usage(format_args!("there is no server `{name}` to import")).hint(hint));
+        }
+    }
+    found.retain(|one| args.servers.is_empty() || args.servers.contains(&one.server.id));
+    Ok(found)
+}
+
+/// The files of a program; not those that are read anyway.
+fn files(args: &Args, session: &Session, client: Client) -> Vec<PathBuf> {
+    if let Some(file) = &args.file {
+        return vec![session.surroundings.cwd.join(file)];
+    }
+    let home = session.surroundings.var("HOME").map(PathBuf::from).unwrap_or_default();
+    let places = &session.configuration.places;
+    let own = [places.home.clone(), Some(places.shared_file())];
+    let mut files = client.files(&home, &session.surroundings.cwd, std::env::consts::OS);
+    files.retain(|file| !own.iter().flatten().any(|read| read == file));
+    files
+}
+
+fn text(file: &Path, is_named: bool) -> Result<Option<String>, Failure> {
+    let failed = |what: String| Failure::usage(format_args!("{}: {what}", file.display()));
+    match wharf_config::read_file(file) {
+        Ok(None) if is_named => Err(failed("there is no such file".to_owned())),
+        Ok(text) => Ok(text),
+        Err(problem) => Err(failed(problem.text)),
+    }
+}
+
+/// Shows one, asks, stores it.
+async fn settle(args: &Args, session: &Session, one: &Found) -> Result<Fate, Failure> {
+    let Found { server, .. } = one;
+    let (Ok(name), false) = (ServerName::new(&server.id), server.entry.is_empty()) else {
+        say(session, &one.shown(&["it cannot be carried over".to_owned()]));
+        return Ok(Fate::Unusable);
+    };
+    let described = match describe(&name, &server.entry).described {
+        Ok(described) => described,
+        Err(problems) => {
+            say(session, &one.shown(&[problems_of(name.as_str(), &problems).error.message]));
+            return Ok(Fate::Unusable);
+        }
+    };
+    let lines = Approvable::of(&described, &session.surroundings).lines();
+    if session.configuration.config()?.server(name.as_str()).is_some() && !args.replace {
+        let already = format!("`{name}` is configured already; --replace replaces it");
+        say(session, &one.shown(&[already]));
+        return Ok(Fate::AlreadyThere);
+    }
+    let fate = if args.all {
+        say(session, &one.shown(&lines));
+        Fate::StoredDisabled
+    } else {
+        agreed(session, one, &lines).await
+    };
+    if fate != Fate::Declined {
+        store(args, session, &name, &server.entry, fate)?;
+    }
+    Ok(fate)
+}
+
+async fn agreed(session: &Session, one: &Found, lines: &[String]) -> Fate {
+    if session.console.manner.json || !question::is_somebody_there() {
+        say(session, &one.shown(lines));
+        say(session, "  Nobody is there to ask, so it is not stored; --all stores everything, switched off.");
+        return Fate::Declined;
+    }
+    let prompt = format!("Store {}? [y/N] ", paint(NAME, &one.server.id));
+    match question::confirm(&session.console, &one.shown(lines), &prompt).await {
+        true => Fate::Stored,
+        false => Fate::Declined,
+    }
+}
+
+fn store(
+    args: &Args,
+    session: &Session,
+    name: &ServerName,
+    entry: &Map<String, Value>,
+    fate: Fate,
+) -> Result<(), Failure> {
+    let mut entry = entry.clone();
+    if fate == Fate::StoredDisabled {
+        entry.insert("enabled".to_owned(), false.into());
+    }
+    let written = write_server(session, args.scope, name, &entry)?;
+    let next = if fate == Fate::Stored { format!("wharf test {name}") } else { format!("wharf enable {name}") };
+    say(
+        session,
+        &format!("{} {name} in {}. Next: {next}. Undo: wharf remove {name}", paint(GOOD, "Stored"), written.display()),
+    );
+    Ok(())
+}
+
+fn say(session: &Session, text: &str) {
+    if !session.console.manner.json {
+        session.console.say(text);
+    }
+}
+
+impl Found {
+    /// Where it stands, what it is, and what is not the same here.
+    fn shown(&self, lines: &[String]) -> String {
+        let Self { client, file, server } = self;
+        let id = Untrusted::new(server.id.as_str()).to_string();
+        let place = format!("{} · {}:{}", client.name(), file.display(), server.place.line);
+        let mut text = format!("\n{}  {}", paint(HEADING, id), paint(QUIET, Untrusted::new(place)));
+        for line in lines {
+            let _ = write!(text, "\n  {line}");
+        }
+        for note in &server.notes {
+            let _ = write!(text, "\n  {} {}", paint(WARNING, "note:"), note_line(note));
+        }
+        text
+    }
+
+    fn item(&self, fate: Fate) -> Item<'_> {
+        Item {
+            id: &self.server.id,
+            client: self.client.name(),
+            file: self.file.display().to_string(),
+            line: self.server.place.line,
+            fate,
+            notes: self.server.notes.iter().map(note_line).collect(),
+        }
+    }
+}

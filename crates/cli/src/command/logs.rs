@@ -1,0 +1,151 @@
+//! `wharf logs`: what servers wrote to stderr, and when their processes began and ended.
+
+mod tail;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use wharf::Voice;
+use wharf_spec::Untrusted;
+
+use crate::failure::{Ending, Failure, Outcome};
+use crate::nearest::suggestion;
+use crate::session::{Common, Session};
+use crate::style::{NAME, QUIET, paint};
+
+use tail::{Entry, Tails, servers_in};
+
+/// How often it is looked whether there is more.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Every line has its time in UTC. What a server wrote to stderr stands after `|`, what became of its process after `-`.
+Secrets of the server are masked. With --json and --follow each line is a document of its own.
+
+Examples:
+  wharf logs
+  wharf logs github -n 200
+  wharf logs github --follow
+  wharf logs --json | jq -r '.items[] | select(.server == \"github\") | .text'")]
+pub struct Args {
+    /// The server whose log to show; without it, all of them by time
+    #[arg(value_name = "SERVER")]
+    id: Option<String>,
+    /// Show so many of the last lines
+    #[arg(short = 'n', long = "lines", value_name = "N", default_value_t = 50)]
+    lines: usize,
+    /// Wait for more, and show it as it comes
+    #[arg(short, long)]
+    follow: bool,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl Args {
+    pub fn common(&self) -> Common {
+        Common { json: self.json, ..Common::default() }
+    }
+}
+
+/// The document of all lines.
+#[derive(Serialize)]
+struct LogsDocument<'a> {
+    schema: u32,
+    items: Vec<Item<'a>>,
+}
+
+/// The document of one line, where more may follow.
+#[derive(Serialize)]
+struct LineDocument<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    item: Item<'a>,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    time: &'a str,
+    server: &'a str,
+    text: &'a str,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let folder = folder(session)?;
+    if let Some(id) = &args.id {
+        check_known(id, &folder, session)?;
+    }
+    let mut tails = Tails::new(folder.clone(), args.id.clone());
+    let mut entries = tails.more();
+    let surplus = entries.len().saturating_sub(args.lines);
+    entries.drain(..surplus);
+    if entries.is_empty() && !args.json {
+        session.console.say(format_args!("no logs yet; they will be in {}", folder.display()));
+    }
+    match (args.follow, args.json) {
+        (true, _) => follow(args, session, entries, tails).await,
+        (false, true) => {
+            let items = entries.iter().map(item).collect();
+            session.console.document(&LogsDocument { schema: 1, items }).map(|()| Ending::Fine)
+        }
+        (false, false) => show(args, session, &entries).map(|()| Ending::Fine),
+    }
+}
+
+/// Shows what there is and what comes, until somebody has had enough.
+async fn follow(args: &Args, session: &Session, mut entries: Vec<Entry>, mut tails: Tails) -> Outcome {
+    loop {
+        show(args, session, &entries)?;
+        tokio::time::sleep(LOOK_EVERY).await;
+        entries = tails.more();
+    }
+}
+
+fn folder(session: &Session) -> Result<PathBuf, Failure> {
+    let state = session.configuration.state.as_deref().ok_or_else(|| {
+        Failure::other("there is no place for logs").hint("set HOME, or XDG_STATE_HOME to a directory")
+    })?;
+    Ok(state.join("logs"))
+}
+
+/// A server that has a log, or is configured and may have one some day.
+fn check_known(id: &str, folder: &Path, session: &Session) -> Result<(), Failure> {
+    let mut names = servers_in(folder);
+    if names.iter().any(|name| name == id) {
+        return Ok(());
+    }
+    names.extend(session.configuration.config()?.servers.iter().map(|server| server.name.as_str().to_owned()));
+    if names.iter().any(|name| name == id) {
+        return Ok(());
+    }
+    let unknown = Failure::usage(format_args!("there is no log of a server `{id}`"));
+    let hint = suggestion(id, names.iter().map(String::as_str));
+    Err(unknown.hint(hint).hint(format_args!("logs are in {}", folder.display())))
+}
+
+fn show(args: &Args, session: &Session, entries: &[Entry]) -> Result<(), Failure> {
+    if args.json {
+        let documents = entries.iter().map(|entry| LineDocument { schema: 1, item: item(entry) });
+        return documents.into_iter().try_for_each(|line| session.console.document(&line));
+    }
+    let lines: String = entries.iter().map(|entry| line(entry, args.id.is_none()) + "\n").collect();
+    if lines.is_empty() { Ok(()) } else { session.console.print(lines) }
+}
+
+fn item(entry: &Entry) -> Item<'_> {
+    Item { time: &entry.time, server: &entry.server, text: &entry.text }
+}
+
+/// A line for people. The file may have been written by anybody: what it says is escaped once more, which changes nothing
+/// where it was before.
+fn line(entry: &Entry, with_server: bool) -> String {
+    let server = with_server.then(|| format!(" {}", paint(NAME, Untrusted::new(entry.server.as_str()))));
+    let mark = match entry.voice {
+        Voice::Server => "|",
+        Voice::Wharf => "-",
+    };
+    let time = paint(QUIET, Untrusted::new(entry.time.as_str()));
+    format!("{time}{} {} {}", server.unwrap_or_default(), paint(QUIET, mark), Untrusted::new(entry.text.as_str()))
+}

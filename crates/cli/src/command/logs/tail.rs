@@ -1,0 +1,155 @@
+//! Reading log files to their end, again and again, while others write them and set them aside.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use wharf::{LogLine, Voice, log_file_name};
+
+/// One line, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub time: String,
+    pub server: String,
+    pub voice: Voice,
+    pub text: String,
+}
+
+/// The log files of one server or of all, as far as they have been read.
+pub struct Tails {
+    folder: PathBuf,
+    only: Option<String>,
+    tails: BTreeMap<String, Tail>,
+}
+
+/// The servers that have a log.
+pub fn servers_in(folder: &Path) -> Vec<String> {
+    let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+    let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
+    let mut servers: Vec<String> = names.filter_map(|name| Some(name.strip_suffix(".log")?.to_owned())).collect();
+    servers.sort();
+    servers
+}
+
+impl Tails {
+    pub fn new(folder: PathBuf, only: Option<String>) -> Self {
+        Self { folder, only, tails: BTreeMap::new() }
+    }
+
+    /// What has been added since, by time. The first time that is everything there is.
+    pub fn more(&mut self) -> Vec<Entry> {
+        let servers = self.only.clone().map_or_else(|| servers_in(&self.folder), |only| vec![only]);
+        let mut entries = Vec::new();
+        for server in servers {
+            let path = self.folder.join(log_file_name(&server));
+            let tail = self.tails.entry(server.clone()).or_insert_with(|| Tail::new(path));
+            let lines = tail.more();
+            entries.extend(lines.iter().filter_map(|line| LogLine::read(line)).map(|line| Entry::of(&server, line)));
+        }
+        entries.sort_by(|one, other| one.time.cmp(&other.time));
+        entries
+    }
+}
+
+impl Entry {
+    fn of(server: &str, line: LogLine<'_>) -> Self {
+        let LogLine { time, voice, text } = line;
+        Self { time: time.to_owned(), server: server.to_owned(), voice, text: text.to_owned() }
+    }
+}
+
+/// One log file. It is kept open, so that what was written before it was set aside is read to its end.
+struct Tail {
+    path: PathBuf,
+    file: Option<File>,
+    /// A line whose end has not come yet.
+    begun: Vec<u8>,
+    /// The generation before has been read.
+    has_begun: bool,
+}
+
+impl Tail {
+    fn new(path: PathBuf) -> Self {
+        Self { path, file: None, begun: Vec::new(), has_begun: false }
+    }
+
+    fn more(&mut self) -> Vec<String> {
+        let mut bytes = std::mem::take(&mut self.begun);
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let mut older = self.path.clone().into_os_string();
+            older.push(".1");
+            let _ = File::open(older).and_then(|mut file| file.read_to_end(&mut bytes));
+        }
+        // What cannot be read now is looked for again the next time.
+        let _ = self.read(&mut bytes);
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.begun = bytes.split_off(whole);
+        String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+    }
+
+    fn read(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        if let Some(file) = &mut self.file {
+            file.read_to_end(bytes)?;
+            if is_same(file, &self.path)? {
+                return Ok(());
+            }
+            // Between the two something may have been added.
+            file.read_to_end(bytes)?;
+        }
+        let file = self.file.insert(File::open(&self.path)?);
+        file.read_to_end(bytes).map(drop)
+    }
+}
+
+fn is_same(file: &File, path: &Path) -> io::Result<bool> {
+    let (open, named) = (file.metadata()?, std::fs::metadata(path)?);
+    Ok((open.dev(), open.ino()) == (named.dev(), named.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn append(path: &Path, text: &str) {
+        File::options().create(true).append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn written(second: u32, text: &str) -> String {
+        format!("2026-01-01T00:00:{second:02}.000Z | {text}\n")
+    }
+
+    #[track_caller]
+    fn check(tails: &mut Tails, expected: &[&str]) {
+        let told: Vec<String> = tails.more().iter().map(|entry| format!("{} {}", entry.server, entry.text)).collect();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn logs_are_merged_followed_and_survive_being_set_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        append(&path("a.log.1"), &written(1, "one"));
+        append(&path("a.log"), &(written(3, "three") + "no line at all\n"));
+        append(&path("b.log"), &written(2, "two"));
+        let mut tails = Tails::new(folder.path().to_owned(), None);
+        check(&mut tails, &["a one", "b two", "a three"]);
+        check(&mut tails, &[]);
+        let line = written(4, "four");
+        append(&path("a.log"), &line[..30]);
+        check(&mut tails, &[]);
+        append(&path("a.log"), &line[30..]);
+        append(&path("a.log"), &written(5, "five"));
+        std::fs::rename(path("a.log"), path("a.log.1")).unwrap();
+        append(&path("a.log"), &written(6, "six"));
+        append(&path("c.log"), &written(7, "seven"));
+        check(&mut tails, &["a four", "a five", "a six", "c seven"]);
+        std::fs::remove_file(path("a.log")).unwrap();
+        check(&mut tails, &[]);
+        check(&mut Tails::new(folder.path().to_owned(), Some("b".to_owned())), &["b two"]);
+        check(&mut Tails::new(path("nowhere"), None), &[]);
+        assert_eq!(servers_in(folder.path()), ["b", "c"]);
+    }
+}

@@ -1,0 +1,52 @@
+//! `wharf man`.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+use clap_mangen::Man;
+
+use super::Cli;
+use crate::failure::{Failure, render};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf man | man -l -
+  wharf man ~/.local/share/man/man1")]
+pub struct Args {
+    /// Write a page for each command into this directory, made if need be, instead of one to stdout
+    directory: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> ExitCode {
+    let written = match &args.directory {
+        None => print(),
+        Some(directory) => write_all(directory),
+    };
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            anstream::eprintln!("{}", render(&failure));
+            failure.kind.code().into()
+        }
+    }
+}
+
+fn print() -> Result<(), Failure> {
+    let mut page = Vec::new();
+    let rendered = Man::new(Cli::command()).render(&mut page);
+    rendered.and_then(|()| io::stdout().lock().write_all(&page)).map_err(Failure::stdout)
+}
+
+fn write_all(directory: &Path) -> Result<(), Failure> {
+    let written = fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
+    written.map_err(|error| {
+        let shown = directory.display().to_string();
+        let shown = wharf_spec::Untrusted::new(&shown);
+        Failure::other(format_args!("no man pages can be written to `{shown}`: {error}"))
+            .hint("name a directory of your own, such as ~/.local/share/man/man1")
+    })
+}

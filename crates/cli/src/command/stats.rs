@@ -1,0 +1,126 @@
+//! `wharf stats`: how often tools were called, how that ended and how long it took, from the audit log.
+
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use wharf::{PastTool, past_calls};
+use wharf_spec::Untrusted;
+
+use crate::age::{Ago, period};
+use crate::clock::{Took, timestamp};
+use crate::columns::{Side, columns};
+use crate::failure::{Ending, Failure, Outcome};
+use crate::session::{Common, Session};
+use crate::style::{NAME, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Only calls are counted, of every program that shares this user's state directory, as long as the log keeps them. Half of
+the calls took no longer than p50, nine of ten no longer than p90.
+
+Examples:
+  wharf stats
+  wharf stats git --since 7d
+  wharf stats --json | jq '.items[] | select(.errors > 0)'")]
+pub struct Args {
+    /// Only these servers
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// Only calls of this period: 90s, 15m, 36h, 7d or 2w
+    #[arg(long, value_name = "PERIOD", value_parser = period)]
+    since: Option<Duration>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// The document.
+#[derive(Serialize)]
+struct StatsDocument<'a> {
+    schema: u32,
+    since: Option<String>,
+    items: Vec<StatsItem<'a>>,
+}
+
+#[derive(Serialize)]
+struct StatsItem<'a> {
+    server: Option<&'a str>,
+    tool: &'a str,
+    calls: u64,
+    errors: u64,
+    p50_ms: u64,
+    p90_ms: u64,
+    p99_ms: u64,
+    last_used: String,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let Some(state) = session.configuration.state.clone() else {
+        return Err(Failure::usage("there is no home to keep a log in").hint("set HOME or XDG_STATE_HOME"));
+    };
+    let since = args.since.map(|period| SystemTime::now().checked_sub(period).unwrap_or(SystemTime::UNIX_EPOCH));
+    let from = since.unwrap_or(SystemTime::UNIX_EPOCH);
+    let read = tokio::task::spawn_blocking(move || past_calls(&state, from)).await;
+    let past = read
+        .map_err(Failure::other)?
+        .map_err(|error| Failure::other(format_args!("the audit log cannot be read: {error}")))?;
+    if past.unread > 0 {
+        session.console.warn(format_args!("{} lines of the audit log could not be read", past.unread));
+    }
+    let is_wanted =
+        |tool: &&PastTool| args.ids.is_empty() || tool.server.as_ref().is_some_and(|server| args.ids.contains(server));
+    let tools: Vec<&PastTool> = past.tools.iter().filter(is_wanted).collect();
+    if session.console.manner.json {
+        let items = tools.into_iter().map(item).collect();
+        session.console.document(&StatsDocument { schema: 1, since: since.map(timestamp), items })?;
+    } else if tools.is_empty() {
+        session.console.say("no calls are known");
+    } else {
+        session.console.print(text(&tools, session.console.width()))?;
+    }
+    Ok(Ending::Fine)
+}
+
+fn item(tool: &PastTool) -> StatsItem<'_> {
+    let stats = &tool.stats;
+    StatsItem {
+        server: tool.server.as_deref(),
+        tool: &stats.tool,
+        calls: stats.calls,
+        errors: stats.errors,
+        p50_ms: stats.p50_us / 1000,
+        p90_ms: stats.p90_us / 1000,
+        p99_ms: stats.p99_us / 1000,
+        last_used: timestamp(tool.last),
+    }
+}
+
+fn text(tools: &[&PastTool], width: Option<usize>) -> String {
+    let head = [
+        ("  SERVER", Side::Left),
+        ("TOOL", Side::Left),
+        ("CALLS", Side::Right),
+        ("ERRORS", Side::Right),
+        ("P50", Side::Right),
+        ("P90", Side::Right),
+        ("P99", Side::Right),
+        ("LAST USED", Side::Left),
+    ];
+    let rows: Vec<[String; 8]> = tools.iter().map(|tool| row(tool)).collect();
+    columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() })
+}
+
+fn row(tool: &PastTool) -> [String; 8] {
+    let stats = &tool.stats;
+    let took = |micros: u64| Took(Duration::from_micros(micros)).to_string();
+    let server = Untrusted::new(tool.server.as_deref().unwrap_or("-")).shortened(64).to_string();
+    [
+        format!("  {server}"),
+        Untrusted::new(stats.tool.as_str()).shortened(100).to_string(),
+        stats.calls.to_string(),
+        stats.errors.to_string(),
+        took(stats.p50_us),
+        took(stats.p90_us),
+        took(stats.p99_us),
+        Ago(tool.last).to_string(),
+    ]
+}

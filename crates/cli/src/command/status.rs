@@ -1,0 +1,164 @@
+//! `wharf status`: connects to what is configured and shows how each server is; with `--watch`, as it changes.
+
+mod gathered;
+mod show;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use wharf::Host;
+use wharf_config::{Config, Configured};
+use wharf_spec::{Admission, Reconnect, ServerEntry};
+
+use self::gathered::{Gathered, gather, worst};
+use self::show::{document, table};
+use crate::configured::ADD;
+use crate::failure::{Ending, Failure, Outcome};
+use crate::hosting::start_host;
+use crate::probe::{self, brief, frame};
+use crate::session::{Common, Session};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+All servers that are switched on are connected at once; lazy ones stay idle unless they are named. The exit code is 0 when
+all of them are ready, and otherwise that of the worst: 3 unreachable, 7 timed out, 4 login needed, 2 configuration.
+
+Examples:
+  wharf status
+  wharf status git files
+  wharf status --json | jq -r '.items[] | select(.state != \"ready\") | .id'
+  wharf status --watch")]
+pub struct Args {
+    /// Only these servers
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// One line for each server
+    #[arg(long, conflicts_with_all = ["watch", "json"])]
+    brief: bool,
+    /// Stay, show what changes, and follow the configuration files
+    #[arg(long)]
+    watch: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let config = session.configuration.config()?;
+    for id in &args.ids {
+        session.configuration.find(id)?;
+    }
+    if config.servers.is_empty() && !args.watch {
+        return nothing(session);
+    }
+    if args.brief {
+        return briefly(session, &args.ids).await;
+    }
+    if args.watch {
+        return watch::watch(session, &args.ids).await;
+    }
+    let (entries, failures) = entries(session, config, &args.ids).await;
+    let host = start(session, entries.iter().cloned().map(once).collect()).await?;
+    settle(session, &host).await;
+    let rows =
+        gather(&Gathered { session, config, host: &host, entries: &entries, failures: &failures, ids: &args.ids });
+    if session.console.manner.json {
+        session.console.document(&document(&rows))?;
+    } else {
+        session.console.print(table(&rows, session.console.width()))?;
+    }
+    Ok(worst(&rows).map_or(Ending::Fine, Ending::Told))
+}
+
+fn nothing(session: &Session) -> Outcome {
+    if session.console.manner.json {
+        session.console.document(&document(&[]))?;
+    } else {
+        session.console.say("no MCP servers configured");
+        session.console.say(format_args!("hint: {ADD}"));
+    }
+    Ok(Ending::Fine)
+}
+
+/// One line for each server, as it is found right now.
+pub async fn briefly(session: &Session, ids: &[String]) -> Outcome {
+    if session.configuration.config()?.servers.is_empty() {
+        return nothing(session);
+    }
+    let looked = probe::all(session).await?;
+    let is_wanted = |name: &str| ids.is_empty() || ids.iter().any(|id| id == name);
+    let mut kinds = Vec::new();
+    for looked in looked.iter().filter(|looked| is_wanted(looked.server.name.as_str())) {
+        session.console.print(format_args!("{}\n", brief(looked)))?;
+        kinds.extend(looked.kind());
+    }
+    Ok(gathered::worst_of(kinds).map_or(Ending::Fine, Ending::Told))
+}
+
+/// What is to be connected, ready for a host, and why the rest of what is switched on is not there.
+async fn entries(
+    session: &Session,
+    config: &Arc<Config>,
+    ids: &[String],
+) -> (Vec<ServerEntry>, Vec<(String, Arc<Failure>)>) {
+    let is_wanted = |server: &&Configured| {
+        server.admission() == Admission::Enabled && (ids.is_empty() || ids.iter().any(|id| server.name.as_str() == id))
+    };
+    let wanted: Vec<Configured> = config.servers.iter().filter(is_wanted).cloned().collect();
+    let names: Vec<String> = wanted.iter().map(|server| server.name.to_string()).collect();
+    let (mut entries, mut failures) = (Vec::new(), Vec::new());
+    for (name, resolved) in names.into_iter().zip(session.configuration.resolve(wanted, config.clone()).await) {
+        match resolved {
+            Ok(mut entry) => {
+                entry.settings.lazy &= ids.is_empty();
+                if let Some(time) = session.timeout() {
+                    (entry.settings.timeout, entry.settings.startup_timeout) = (Some(time), Some(time));
+                }
+                entries.push(entry);
+            }
+            Err(failure) => failures.push((name, Arc::new(failure))),
+        }
+    }
+    (entries, failures)
+}
+
+/// An entry that is tried once: somebody waits for what comes of it.
+fn once(mut entry: ServerEntry) -> ServerEntry {
+    entry.settings.reconnect = Reconnect::Off;
+    entry
+}
+
+/// A host over these servers.
+async fn start(session: &Session, entries: Vec<ServerEntry>) -> Result<Host, Failure> {
+    let builder = || {
+        let builder = Host::builder()
+            .servers(entries.iter().cloned())
+            .surroundings(session.surroundings.clone())
+            .limits(session.limits().clone());
+        match session.tap() {
+            Some(tap) => builder.tap(tap),
+            None => builder,
+        }
+    };
+    start_host(session, builder).await
+}
+
+/// Waits until every server is ready or is not going to be; meanwhile a line says which are waited for.
+async fn settle(session: &Session, host: &Host) {
+    let began = Instant::now();
+    let settled = host.settled();
+    tokio::pin!(settled);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut settled => break,
+            () = tokio::time::sleep(probe::TICK), if session.console.has_status() => {
+                let unsettled = |status: &&wharf::ServerStatus| !status.state.is_settled();
+                let statuses = host.status();
+                let names: Vec<&str> = statuses.iter().filter(unsettled).map(|status| status.name.as_str()).collect();
+                session.console.status(&frame(&names, began.elapsed()));
+            }
+        }
+    }
+    session.console.clear();
+}

@@ -1,0 +1,162 @@
+//! Rows as people and programs see them.
+
+use serde::Serialize;
+use wharf::State;
+use wharf_spec::Untrusted;
+
+use super::gathered::Row;
+use crate::age::Ago;
+use crate::clock::timestamp;
+use crate::columns::{Side, columns};
+use crate::failure::Told;
+use crate::probe::evidence;
+use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
+use crate::table::wrap;
+
+const HEAD: [(&str, Side); 7] = [
+    ("  ID", Side::Left),
+    ("TRANSPORT", Side::Left),
+    ("SOURCE", Side::Left),
+    ("STATE", Side::Left),
+    ("TOOLS", Side::Right),
+    ("REVISION", Side::Left),
+    ("SINCE", Side::Left),
+];
+
+/// A line for each server, and under one that is in trouble what is wrong and what to do.
+pub fn table(rows: &[Row], width: Option<usize>) -> String {
+    let cells: Vec<[String; 7]> = rows.iter().map(cells).collect();
+    let shown = columns(HEAD, &cells, width, dress);
+    let mut lines = shown.lines();
+    let mut text = format!("{}\n", lines.next().unwrap_or_default());
+    for (row, line) in rows.iter().zip(lines) {
+        text.push_str(&format!("{line}\n"));
+        for line in beneath(row) {
+            text.push_str(&format!("{}\n", wrap(&format!("      {line}"), width)));
+        }
+    }
+    text
+}
+
+fn cells(row: &Row) -> [String; 7] {
+    let tools = row.counts.as_ref().map_or("-".to_owned(), |counts| counts.tools.to_string());
+    [
+        format!("  {}", row.id),
+        row.transport.to_owned(),
+        row.source.to_owned(),
+        state(row.state),
+        tools,
+        row.revision.clone().unwrap_or_else(|| "-".to_owned()),
+        row.since.map_or("-".to_owned(), |since| Ago(since).to_string()),
+    ]
+}
+
+/// A mark and the word.
+fn state(state: State) -> String {
+    let mark = match state {
+        State::Ready => "✓",
+        State::Failed | State::AuthRequired => "✗",
+        State::Connecting | State::Reconnecting => "…",
+        State::Disabled | State::Idle | State::Disconnected => "○",
+        State::Unapproved => "‖",
+    };
+    format!("{mark} {state}")
+}
+
+fn dress(column: usize, cell: &str) -> String {
+    let style = match (column, cell.chars().next()) {
+        (0, _) => NAME,
+        (3, Some('✓')) => GOOD,
+        (3, Some('✗')) => BAD,
+        (3, Some('…' | '‖')) => WARNING,
+        (3, _) => QUIET,
+        _ => return cell.to_owned(),
+    };
+    paint(style, cell).to_string()
+}
+
+fn beneath(row: &Row) -> Vec<String> {
+    let mut lines: Vec<String> = row.failure.iter().map(|failure| evidence(failure)).collect();
+    lines.extend(row.notes.iter().cloned());
+    let hint = match row.state {
+        State::Unapproved => Some(format!("wharf approve {}", row.id)),
+        _ if lines.is_empty() => None,
+        _ => Some(format!("wharf why {}", row.id)),
+    };
+    lines.extend(hint.map(|hint| format!("{} {hint}", paint(QUIET, "hint:"))));
+    lines
+}
+
+/// The document of all rows.
+#[derive(Serialize)]
+pub struct StatusDocument<'a> {
+    schema: u32,
+    items: Vec<StatusItem<'a>>,
+}
+
+#[derive(Serialize)]
+pub struct StatusItem<'a> {
+    id: &'a str,
+    transport: &'static str,
+    source: &'static str,
+    file: &'a str,
+    enabled: bool,
+    state: State,
+    since: Option<String>,
+    tools: Option<usize>,
+    resources: Option<usize>,
+    prompts: Option<usize>,
+    revision: Option<&'a str>,
+    server_info: Option<Info<'a>>,
+    last_error: Option<Told<'a>>,
+    last_connected_at: Option<String>,
+    updated_at: Option<String>,
+    restarts: u32,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    name: &'a str,
+    version: &'a str,
+    title: Option<&'a str>,
+}
+
+pub fn document(rows: &[Row]) -> StatusDocument<'_> {
+    StatusDocument { schema: 1, items: rows.iter().map(item).collect() }
+}
+
+pub fn item(row: &Row) -> StatusItem<'_> {
+    let since = row.since.map(timestamp);
+    StatusItem {
+        id: &row.id,
+        transport: row.transport,
+        source: row.source,
+        file: &row.file,
+        enabled: row.enabled,
+        state: row.state,
+        tools: row.counts.as_ref().map(|counts| counts.tools),
+        resources: row.counts.as_ref().map(|counts| counts.resources),
+        prompts: row.counts.as_ref().map(|counts| counts.prompts),
+        revision: row.revision.as_deref(),
+        server_info: row.server_info.as_ref().map(|info| Info {
+            name: &info.name,
+            version: &info.version,
+            title: info.title.as_deref(),
+        }),
+        last_error: row.failure.as_ref().map(|failure| failure.told()),
+        last_connected_at: row.last_connected_at.map(timestamp),
+        updated_at: since.clone(),
+        since,
+        restarts: row.restarts,
+        notes: &row.notes,
+    }
+}
+
+/// A server in a line, for whoever reads lines: `git · ready, 13 tools`.
+pub fn line(row: &Row) -> String {
+    let tools = row.counts.as_ref().filter(|_| row.state == State::Ready);
+    let tools = tools.map(|counts| format!(", {} tools", counts.tools)).unwrap_or_default();
+    let wrong = row.failure.as_ref().map(|failure| format!(": {}", evidence(failure))).unwrap_or_default();
+    format!("{} · {}{tools}{wrong}", paint(NAME, Untrusted::new(row.id.as_str())), row.state)
+}

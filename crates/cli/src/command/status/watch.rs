@@ -1,0 +1,192 @@
+//! `wharf status --watch`: the table, redrawn as things change, and the configuration followed as it is edited.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use tokio::sync::mpsc;
+use wharf::{Changes, Event, Events, Heard, Host};
+use wharf_config::{Config, Problem, Watch};
+use wharf_spec::{ServerEntry, ServerName};
+
+use super::gathered::{Gathered, Row, gather};
+use super::show::{StatusItem, document, item, line, table};
+use super::{entries, start};
+use crate::clock::time_of_day;
+use crate::configured::told;
+use crate::failure::{Failure, Outcome};
+use crate::session::Session;
+use crate::style::{QUIET, paint};
+
+/// How often ages are shown anew.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Everything that is watched.
+struct Watching<'a> {
+    session: &'a Session,
+    ids: &'a [String],
+    host: Host,
+    config: Arc<Config>,
+    entries: Vec<ServerEntry>,
+    failures: Vec<(String, Arc<Failure>)>,
+    /// Lines of the table on the screen.
+    drawn: usize,
+}
+
+/// What happened.
+enum News {
+    Heard(Option<Heard>),
+    Configured(Arc<Config>),
+    Time,
+}
+
+/// Stays until somebody ends it.
+pub async fn watch(session: &Session, ids: &[String]) -> Outcome {
+    let (places, around) = (session.configuration.places.clone(), session.surroundings.clone());
+    let read = tokio::task::spawn_blocking(|| Watch::new(places, around)).await;
+    let watch = read.map_err(Failure::other)?;
+    let config = Arc::clone(watch.config());
+    let (entries, failures) = entries(session, &config, ids).await;
+    let host = start(session, entries.clone()).await?;
+    let mut events = host.events();
+    let mut watching = Watching { session, ids, host, config, entries, failures, drawn: 0 };
+    watching.begin()?;
+    let mut configs = follow(watch);
+    loop {
+        match next(session, &mut events, &mut configs).await {
+            // The host was closed.
+            News::Heard(None) => return Err(Failure::interrupted()),
+            News::Heard(Some(heard)) => watching.heard(&heard)?,
+            News::Configured(config) => watching.reload(config).await?,
+            News::Time => watching.draw()?,
+        }
+    }
+}
+
+/// A task of its own: a look at the files is not put off by what happens in the host.
+fn follow(mut watch: Watch) -> mpsc::Receiver<Arc<Config>> {
+    let (sender, configs) = mpsc::channel(1);
+    tokio::spawn(async move {
+        loop {
+            let config = tokio::select! {
+                config = watch.next() => config,
+                () = sender.closed() => return,
+            };
+            if sender.send(config).await.is_err() {
+                return;
+            }
+        }
+    });
+    configs
+}
+
+async fn next(session: &Session, events: &mut Events, configs: &mut mpsc::Receiver<Arc<Config>>) -> News {
+    let redraws = session.console.width().is_some() && !session.console.manner.json;
+    tokio::select! {
+        heard = events.next() => News::Heard(heard),
+        Some(config) = configs.recv() => News::Configured(config),
+        () = tokio::time::sleep(EVERY), if redraws => News::Time,
+    }
+}
+
+/// A change, for programs.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Change<'a> {
+    State { schema: u32, item: Box<StatusItem<'a>> },
+    Config { schema: u32, added: Vec<&'a str>, removed: Vec<&'a str>, changed: Vec<&'a str>, problems: Vec<String> },
+}
+
+impl Watching<'_> {
+    fn rows(&self) -> Vec<Row> {
+        let Self { session, config, host, entries, failures, ids, .. } = self;
+        gather(&Gathered { session, config, host, entries, failures, ids })
+    }
+
+    /// Where everything stands at first.
+    fn begin(&mut self) -> Result<(), Failure> {
+        let (console, rows) = (&self.session.console, self.rows());
+        match (console.manner.json, console.width()) {
+            (true, _) => console.document(&document(&rows)),
+            (false, Some(_)) => self.draw(),
+            (false, None) => rows.iter().try_for_each(|row| self.say(line(row))),
+        }
+    }
+
+    /// The table in the place of the one before.
+    fn draw(&mut self) -> Result<(), Failure> {
+        let width = self.session.console.width();
+        let text = table(&self.rows(), width);
+        self.session.console.redraw(self.drawn, &text)?;
+        self.drawn = text.lines().count();
+        Ok(())
+    }
+
+    fn say(&self, text: String) -> Result<(), Failure> {
+        let time = paint(QUIET, time_of_day(SystemTime::now()));
+        self.session.console.print(format_args!("{time} {text}\n"))
+    }
+
+    fn heard(&mut self, heard: &Heard) -> Result<(), Failure> {
+        let server = match heard {
+            Heard::Event(told) => match &told.event {
+                Event::State { server, .. } | Event::Catalog { server, .. } => Some(server.clone()),
+                _ => return Ok(()),
+            },
+            Heard::Missed(_) => None,
+        };
+        self.show(|row| server.as_ref().is_none_or(|server| server.as_str() == row.id))
+    }
+
+    /// Shows the rows that have changed, or all of them on a terminal.
+    fn show(&mut self, has_changed: impl Fn(&Row) -> bool) -> Result<(), Failure> {
+        let console = &self.session.console;
+        if !console.manner.json && console.width().is_some() {
+            return self.draw();
+        }
+        for row in self.rows().iter().filter(|row| has_changed(row)) {
+            match console.manner.json {
+                true => console.document(&Change::State { schema: 1, item: Box::new(item(row)) })?,
+                false => self.say(line(row))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what is configured now what the host keeps.
+    async fn reload(&mut self, config: Arc<Config>) -> Result<(), Failure> {
+        let new: Vec<Problem> =
+            config.problems.iter().filter(|problem| !self.config.problems.contains(problem)).cloned().collect();
+        (self.entries, self.failures) = entries(self.session, &config, self.ids).await;
+        self.config = config;
+        let changes = self.host.set_servers(self.entries.clone()).await;
+        self.tell(&changes, &new)
+    }
+
+    fn tell(&mut self, changes: &Changes, problems: &[Problem]) -> Result<(), Failure> {
+        let console = &self.session.console;
+        if console.manner.json {
+            let Changes { added, removed, changed, .. } = changes;
+            let problems = problems.iter().map(told).collect();
+            let (added, removed, changed) = (names(added), names(removed), names(changed));
+            return console.document(&Change::Config { schema: 1, added, removed, changed, problems });
+        }
+        for problem in problems {
+            console.warn(told(problem));
+            // The table on the screen is not the last thing on it any more.
+            self.drawn = 0;
+        }
+        if console.width().is_some() {
+            return self.draw();
+        }
+        let lists = [("added", &changes.added), ("removed", &changes.removed), ("changed", &changes.changed)];
+        let some = lists.into_iter().filter(|(_, list)| !list.is_empty());
+        let words: Vec<String> = some.map(|(word, list)| format!("{word} {}", names(list).join(", "))).collect();
+        let words = if words.is_empty() { "no server is affected".to_owned() } else { words.join("; ") };
+        self.say(format!("configuration changed: {words}"))
+    }
+}
+
+fn names(names: &[ServerName]) -> Vec<&str> {
+    names.iter().map(ServerName::as_str).collect()
+}

@@ -1,0 +1,90 @@
+//! `wharf test`: connects to a server, sees whether it answers, and lists its tools.
+
+use clap::ValueEnum;
+use wharf_config::{Config, Configured};
+
+use super::why::{Report, diagnose};
+use crate::clock::Took;
+use crate::failure::{Ending, Failure, Outcome};
+use crate::probe::{Broken, StepState};
+use crate::session::{Common, Session};
+use crate::style::{GOOD, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The exit code says what failed: 2 the configuration, 3 the server cannot be reached or does not speak the protocol,
+4 it wants a login, 5 it is not approved, 7 it took too long.
+
+Examples:
+  wharf test git
+  wharf test git --scope project --timeout 60
+  wharf test git --json | jq .steps")]
+pub struct Args {
+    /// The server
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Whose entry of that name: the one that counts, the project's or your own
+    #[arg(long, short, value_enum, default_value_t = Scope::Effective, value_name = "SCOPE")]
+    scope: Scope,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Scope {
+    Effective,
+    Project,
+    #[value(alias = "user")]
+    Global,
+}
+
+/// The steps before anything is started, of which only a broken one is shown.
+const EARLY: [&str; 3] = ["config", "approval", "expand"];
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let config = session.configuration.config()?;
+    let server = found(session, config, &args.id, args.scope)?;
+    let mut report = diagnose(session, config, server).await;
+    // What `why` is for.
+    report
+        .steps
+        .retain(|step| step.name != "schema" && (step.state == StepState::Failed || !EARLY.contains(&step.name)));
+    show(session, &report)
+}
+
+/// The entry of a scope; the highest layer of it, where several have one.
+fn found<'a>(session: &'a Session, config: &'a Config, id: &str, scope: Scope) -> Result<&'a Configured, Failure> {
+    let effective = session.configuration.find(id)?;
+    let source = match scope {
+        Scope::Effective => return Ok(effective),
+        Scope::Project => "project",
+        Scope::Global => "global",
+    };
+    let all = config.beside.iter().filter(|other| other.name == effective.name).chain([effective]);
+    let of_scope = all.filter(|server| server.layer.source() == source).max_by_key(|server| server.layer);
+    of_scope.ok_or_else(|| {
+        let failure = Failure::usage(format_args!("there is no {source} server `{id}`")).about(id);
+        failure.hint(format_args!("it stands in {}", effective.place))
+    })
+}
+
+fn show(session: &Session, report: &Report) -> Result<Ending, Failure> {
+    if session.console.manner.json {
+        session.console.document(&report.document())?;
+        return Ok(report.ending());
+    }
+    let ending = match &report.outcome {
+        Ok(ready) => {
+            let tools = ready.section.tools.len();
+            let noun = if tools == 1 { "tool" } else { "tools" };
+            format!("{} {tools} {noun}, {}, {}\n", paint(GOOD, "it works:"), ready.revision, Took(report.took))
+        }
+        Err(broken) => verdict(report, broken),
+    };
+    session.console.print(report.text(&ending, session.console.width()))?;
+    Ok(report.ending())
+}
+
+fn verdict(report: &Report, broken: &Broken) -> String {
+    format!("{}more: wharf why {}\n", report.verdict(broken), report.id)
+}

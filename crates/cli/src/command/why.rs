@@ -1,0 +1,181 @@
+//! `wharf why`: the whole way to a server, step by step, and where it breaks.
+
+mod standing;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use wharf_config::{Config, Configured, Reach};
+use wharf_spec::Untrusted;
+
+use self::standing::{Checked, approval, missing, placed, references};
+use crate::configured::refusal;
+use crate::failure::{Ending, Failure, Outcome, Told};
+use crate::probe::{self, Broken, Code, Ready, Step, StepState, next_step, render_rows, row_document};
+use crate::session::{Common, Session};
+use crate::style::{BAD, GOOD, HEADING, QUIET, paint};
+use crate::table::wrap;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The way is: config, approval, expand; then path and spawn, or dial, tls and login; then handshake, ping, list, schema.
+The word where it breaks is stable, and docs/troubleshooting.md has each with its cause and its fix. Values of variables
+and secrets are never shown.
+
+Examples:
+  wharf why git
+  wharf why git --json | jq -r .code")]
+pub struct Args {
+    /// The server
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Everything there is to tell of a server.
+pub struct Report {
+    pub id: String,
+    pub steps: Vec<Step>,
+    pub outcome: Result<Ready, Box<Broken>>,
+    /// What to do next, where something is wrong.
+    pub next: Option<String>,
+    /// How long connecting and listing took.
+    pub took: Duration,
+}
+
+/// The document of `test` and `why`.
+#[derive(Serialize)]
+struct ReportDocument<'a, S> {
+    schema: u32,
+    id: &'a str,
+    ok: bool,
+    /// Where it breaks.
+    code: Option<Code>,
+    revision: Option<&'a str>,
+    tools: Option<usize>,
+    steps: Vec<S>,
+    error: Option<Told<'a>>,
+    hint: Option<&'a str>,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let config = session.configuration.config()?;
+    let report = match config.server(&args.id) {
+        Some(server) => diagnose(session, config, server).await,
+        None => missing(&args.id, config),
+    };
+    if session.console.manner.json {
+        session.console.document(&report.document())?;
+    } else {
+        let ending = match &report.outcome {
+            Ok(_) => format!("{}\n", paint(GOOD, "nothing is wrong")),
+            Err(broken) => report.verdict(broken),
+        };
+        session.console.print(report.text(&ending, session.console.width()))?;
+    }
+    Ok(report.ending())
+}
+
+/// Walks the whole way to a server.
+pub async fn diagnose(session: &Session, config: &Arc<Config>, server: &Configured) -> Report {
+    let mut steps = Vec::new();
+    let checks: [fn(&Configured, &Config, &Session) -> Checked; 3] = [placed, approval, references];
+    for check in checks {
+        let (step, broken) = check(server, config, session);
+        steps.push(step);
+        if let Some(broken) = broken {
+            return Report::broken(server, steps, broken);
+        }
+    }
+    let resolved = session.configuration.resolve(vec![server.clone()], Arc::clone(config)).await.pop();
+    let entry = match resolved.unwrap_or_else(|| Err(Failure::other("it was lost on the way"))) {
+        Ok(entry) => entry,
+        Err(failure) => {
+            let detail = Untrusted::new(failure.error.message.as_str()).to_string();
+            steps.iter_mut().filter(|step| step.name == "expand").for_each(|step| {
+                (step.state, step.detail) = (StepState::Failed, detail.clone());
+            });
+            return Report::broken(server, steps, Broken { code: Code::ExpandFailed, failure });
+        }
+    };
+    let probed = probe::one(session, &entry).await;
+    steps.extend(probed.steps);
+    match probed.outcome {
+        Ok(ready) => Report { id: server.name.to_string(), steps, outcome: Ok(ready), next: None, took: probed.took },
+        Err(broken) => Report { took: probed.took, ..Report::broken(server, steps, *broken) },
+    }
+}
+
+impl Report {
+    /// What a server is told of that does not work: the steps after the one that broke are not reached.
+    pub fn broken(server: &Configured, mut steps: Vec<Step>, broken: Broken) -> Self {
+        let next = next_step(broken.code, server, &broken.failure);
+        let chain: &[&'static str] = match &server.described {
+            Ok(described) if matches!(described.reach, Reach::Http(_)) => &probe::HTTP,
+            _ => &probe::STDIO,
+        };
+        let after = chain.iter().skip_while(|name| **name != broken.code.stage()).skip(1);
+        let unreached: Vec<&'static str> =
+            after.copied().filter(|name| steps.iter().all(|step| step.name != *name)).collect();
+        steps.extend(unreached.into_iter().map(|name| Step::new(name, StepState::NotReached, "")));
+        Self {
+            id: server.name.to_string(),
+            steps,
+            outcome: Err(Box::new(broken)),
+            next: Some(next),
+            took: Duration::ZERO,
+        }
+    }
+
+    /// For programs.
+    pub fn document(&self) -> impl Serialize + '_ {
+        let (ready, broken) = (self.outcome.as_ref().ok(), self.outcome.as_ref().err());
+        ReportDocument {
+            schema: 1,
+            id: &self.id,
+            ok: ready.is_some(),
+            code: broken.map(|broken| broken.code),
+            revision: ready.map(|ready| ready.revision.as_str()),
+            tools: ready.map(|ready| ready.section.tools.len()),
+            steps: self.steps.iter().map(row_document).collect(),
+            error: broken.map(|broken| broken.failure.told()),
+            hint: self.next.as_deref(),
+        }
+    }
+
+    /// For people: the steps, then how it ends.
+    pub fn text(&self, ending: &str, width: Option<usize>) -> String {
+        let info = self.outcome.as_ref().ok().and_then(|ready| ready.server_info.as_ref());
+        let info = info.map(|info| format!("{} {}", info.name, info.version)).unwrap_or_default();
+        let info = Untrusted::new(info.trim()).shortened(80).to_string();
+        let id = Untrusted::new(self.id.as_str()).to_string();
+        let heading = match info.as_str() {
+            "" => paint(HEADING, id).to_string(),
+            info => format!("{}  {}", paint(HEADING, id), paint(QUIET, info)),
+        };
+        format!("{heading}\n{}\n\n{ending}", wrap(render_rows(&self.steps, width).trim_end(), width))
+    }
+
+    /// Where it breaks, and the next step.
+    pub fn verdict(&self, broken: &Broken) -> String {
+        let message = Untrusted::new(broken.failure.error.message.as_str());
+        let next = Untrusted::new(self.next.as_deref().unwrap_or_default()).to_string();
+        format!(
+            "{} {message}.\n{} {next}\n",
+            paint(BAD, format_args!("{}:", broken.code.as_str())),
+            paint(QUIET, "next:")
+        )
+    }
+
+    /// The exit code says it as well.
+    pub fn ending(&self) -> Ending {
+        self.outcome.as_ref().err().map_or(Ending::Fine, |broken| Ending::Told(broken.failure.kind))
+    }
+}
+
+/// Why a server may not be used, as a step tells it.
+fn barred(server: &Configured, code: Code) -> Option<Broken> {
+    refusal(server).map(|failure| Broken { code, failure })
+}

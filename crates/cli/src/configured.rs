@@ -1,0 +1,264 @@
+//! What is configured, as commands need it: where it is looked for, and entries that a host can keep.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use clap::Args;
+use tokio::sync::oneshot;
+use wharf_config::{
+    Approval, Config, Configured, Places, Problem, Resolving, RuleText, SecretStore, Settings, Severity, load,
+};
+use wharf_policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+use wharf_spec::{Admission, ServerEntry, Surroundings};
+
+use crate::console::Console;
+use crate::failure::{Failure, Kind};
+use crate::nearest::suggestion;
+
+/// Which configuration counts.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ConfigArgs {
+    /// Read this file above all others: JSON with comments, YAML or TOML; may be repeated
+    #[arg(
+        long = "config",
+        visible_alias = "mcp-config",
+        global = true,
+        value_name = "FILE",
+        help_heading = "Configuration"
+    )]
+    files: Vec<PathBuf>,
+    /// Read no other file for servers than those of --config
+    #[arg(long, global = true, help_heading = "Configuration")]
+    only_config: bool,
+    /// Fail where anything in the configuration is wrong
+    #[arg(long, global = true, help_heading = "Configuration")]
+    strict_config: bool,
+}
+
+impl ConfigArgs {
+    /// This file and no other.
+    pub fn only(file: impl Into<PathBuf>) -> Self {
+        Self { files: vec![file.into()], only_config: true, ..Self::default() }
+    }
+}
+
+/// What is configured. Nothing is read before somebody asks.
+pub struct Configuration {
+    pub places: Places,
+    /// Where a program keeps what it knows; nowhere without a home.
+    pub state: Option<PathBuf>,
+    around: Surroundings,
+    console: Arc<Console>,
+    strict: bool,
+    loaded: OnceLock<Arc<Config>>,
+}
+
+impl Configuration {
+    pub fn new(args: ConfigArgs, around: &Surroundings, console: Arc<Console>) -> Self {
+        let (places, state) = whereabouts(&args, around);
+        Self { places, state, around: around.clone(), console, strict: args.strict_config, loaded: OnceLock::new() }
+    }
+
+    /// Everything that is configured; read once. The first time, what is wrong with files is told as warnings; what is
+    /// wrong with a server is told by whoever wants to use it.
+    pub fn config(&self) -> Result<&Arc<Config>, Failure> {
+        let mut is_new = false;
+        let config = self.loaded.get_or_init(|| {
+            is_new = true;
+            Arc::new(load(&self.places, &self.around))
+        });
+        if self.strict
+            && let Some(first) = config.problems.first()
+        {
+            return Err(self.strictly(first, config.problems.len()));
+        }
+        if is_new {
+            let of_files = |problem: &&Problem| problem.server.is_none() || problem.severity == Severity::Warning;
+            for problem in config.problems.iter().filter(of_files) {
+                self.console.warn(told(problem));
+            }
+        }
+        Ok(config)
+    }
+
+    /// What is wrong, as the end of a command that may not go on.
+    fn strictly(&self, first: &Problem, count: usize) -> Failure {
+        let failure = broken(first);
+        match count {
+            1 => failure,
+            _ => failure.hint(format_args!("there are {} more problems: wharf validate", count - 1)),
+        }
+    }
+
+    /// The server of this name, ready to be kept. Fails, saying what to do, where there is none, or it is switched off,
+    /// broken or not approved.
+    pub async fn entry(&self, name: &str) -> Result<ServerEntry, Failure> {
+        let config = self.config()?;
+        let server = self.find(name)?;
+        if let Some(failure) = refusal(server) {
+            return Err(failure);
+        }
+        let (server, config) = (server.clone(), Arc::clone(config));
+        self.resolve(vec![server], config).await.pop().unwrap_or_else(|| Err(Failure::other("it was lost on the way")))
+    }
+
+    /// The server of this name, whatever may be wrong with it.
+    pub fn find(&self, name: &str) -> Result<&Configured, Failure> {
+        let config = self.config()?;
+        config.server(name).ok_or_else(|| {
+            let failure = Failure::usage(format_args!("there is no server `{name}`"));
+            match &config.servers[..] {
+                [] => failure.hint(ADD),
+                servers => failure.hint(suggestion(name, servers.iter().map(|server| server.name.as_str()))),
+            }
+        })
+    }
+
+    /// All servers that are switched on and approved, and why the others that were meant to be are not there.
+    pub async fn entries(&self) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
+        let config = self.config()?;
+        let wanted = config.servers.iter().filter(|server| server.admission() == Admission::Enabled).cloned().collect();
+        let (mut entries, mut failures) = (Vec::new(), Vec::new());
+        for resolved in self.resolve(wanted, Arc::clone(config)).await {
+            match resolved {
+                Ok(entry) => entries.push(entry),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        Ok((entries, failures))
+    }
+
+    /// Expands servers, on a thread of its own: a secret may take as long as the program that knows it.
+    pub async fn resolve(&self, servers: Vec<Configured>, config: Arc<Config>) -> Vec<Result<ServerEntry, Failure>> {
+        let (done, resolved) = oneshot::channel();
+        let (around, store) = (self.around.clone(), self.secrets(&config.settings));
+        std::thread::spawn(move || {
+            let secrets = |name: &str| match store.lookup(name) {
+                Ok(found) => Ok(found.value.reveal().to_owned()),
+                Err(error) => Err(error.to_string()),
+            };
+            let with = Resolving { around: &around, settings: &config.settings, secrets: &secrets };
+            let entry = |server: &Configured| {
+                server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
+            };
+            // Nobody may be waiting any more.
+            let _ = done.send(servers.iter().map(entry).collect());
+        });
+        resolved.await.unwrap_or_default()
+    }
+
+    /// Where `${secret:NAME}` comes from.
+    pub fn secrets(&self, settings: &Settings) -> SecretStore {
+        let store = SecretStore::new(self.places.user.with_file_name("secrets.json"), self.around.clone());
+        match &settings.secret_command {
+            Some(command) => store.with_command(command.clone()),
+            None => store,
+        }
+    }
+
+    /// The rules that hold.
+    pub fn rules(&self) -> Result<Vec<SourcedRule>, Failure> {
+        Ok(sourced(&self.config()?.settings.rules))
+    }
+
+    /// Whether anything that is wrong is fatal.
+    pub fn is_strict(&self) -> bool {
+        self.strict
+    }
+}
+
+/// Rules as they are decided by.
+pub fn sourced(rules: &[RuleText]) -> Vec<SourcedRule> {
+    let rule = |text: &RuleText| SourcedRule {
+        rule: Rule { tool: text.tool.clone(), pattern: text.pattern.clone(), action: action(&text.action) },
+        origin: RuleOrigin {
+            place: text.place.to_string(),
+            standing: if text.from_project { Standing::Project } else { Standing::User },
+        },
+    };
+    rules.iter().map(rule).collect()
+}
+
+/// What to do where nothing is configured.
+pub const ADD: &str = "add one: wharf add NAME -- COMMAND ARGS…, or wharf add NAME URL; or wharf import";
+
+/// Where configuration is looked for, and where a program keeps what it knows.
+pub fn whereabouts(args: &ConfigArgs, around: &Surroundings) -> (Places, Option<PathBuf>) {
+    let state = directory(around, "XDG_STATE_HOME", ".local/state");
+    (places(args, around, state.as_deref()), state)
+}
+
+fn directory(around: &Surroundings, variable: &str, under: &str) -> Option<PathBuf> {
+    let named = around.var(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    named.or_else(|| home(around).map(|home| home.join(under))).map(|path| path.join("wharf"))
+}
+
+fn home(around: &Surroundings) -> Option<PathBuf> {
+    around.var("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
+}
+
+fn places(args: &ConfigArgs, around: &Surroundings, state: Option<&Path>) -> Places {
+    let named = around.var("WHARF_CONFIG").filter(|path| !path.is_empty()).map(|path| around.cwd.join(path));
+    let usual = || directory(around, "XDG_CONFIG_HOME", ".config").map(|path| path.join("config.json"));
+    Places {
+        home: home(around).map(|home| home.join(".mcp.json")),
+        user_was_named: named.is_some(),
+        user: named.or_else(usual).unwrap_or_default(),
+        project: around.cwd.clone(),
+        flags: args.files.iter().map(|file| around.cwd.join(file)).collect(),
+        only_flags: args.only_config,
+        variable: around.var("WHARF_MCP_SERVERS").map(|text| text.to_string_lossy().into_owned()),
+        approvals: state.map(|state| state.join("approvals.json")).unwrap_or_default(),
+    }
+}
+
+/// An action that was checked when it was read.
+fn action(word: &str) -> Action {
+    match word {
+        "allow" => Action::Allow,
+        "ask" => Action::Ask,
+        _ => Action::Deny,
+    }
+}
+
+/// Why a server may not be used, if it may not.
+pub fn refusal(server: &Configured) -> Option<Failure> {
+    let name = &server.name;
+    if let Err(problems) = &server.described {
+        return Some(problems_of(name.as_str(), problems));
+    }
+    let failure = match (server.admission(), server.approval) {
+        (Admission::Enabled, _) => return None,
+        (Admission::Disabled, _) => Failure::usage("it is switched off").hint(format_args!("wharf enable {name}")),
+        (Admission::Unapproved, Approval::Changed) => {
+            Failure::of(Kind::Denied, "it has changed since you approved it").hint(format_args!("wharf approve {name}"))
+        }
+        (Admission::Unapproved, _) => {
+            Failure::of(Kind::Denied, "the project brings it along, and you have not approved it")
+                .hint(format_args!("wharf approve {name} shows what it would run and asks you"))
+        }
+    };
+    Some(failure.about(name.as_str()).hint(format_args!("it stands in {}", server.place)))
+}
+
+/// One problem as a line: where, what, what to do.
+pub fn told(problem: &Problem) -> String {
+    match &problem.fix {
+        Some(fix) => format!("{problem}; {fix}"),
+        None => problem.to_string(),
+    }
+}
+
+fn broken(problem: &Problem) -> Failure {
+    let failure = Failure::usage(problem);
+    let failure = problem.fix.iter().fold(failure, |failure, fix| failure.hint(fix));
+    problem.server.iter().fold(failure, |failure, server| failure.about(server))
+}
+
+/// What is wrong with a server, as the end of a command.
+pub fn problems_of(server: &str, problems: &[Problem]) -> Failure {
+    match problems.split_first() {
+        None => Failure::usage("it cannot be read").about(server),
+        Some((first, others)) => others.iter().fold(broken(first), |failure, other| failure.hint(told(other))),
+    }
+}

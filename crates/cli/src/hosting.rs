@@ -1,0 +1,152 @@
+//! A host for one command: what every call passes through, made as cheaply as can be.
+
+use std::collections::HashMap;
+
+use tokio::time::Instant;
+use wharf::catalog::NameStyle;
+use wharf::{Attention, Host, HostBuilder, HostError, StartError, State, Trouble};
+use wharf_client::{ConnectOptions, Connection, Services};
+use wharf_spec::{Reconnect, ServerEntry, ServerName};
+
+use crate::failure::{Failure, Kind};
+use crate::servers::while_starting;
+use crate::session::Session;
+
+/// When the servers of a host are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    AtOnce,
+    /// Only when they are needed: what they listed the last time may be enough.
+    WhenNeeded,
+}
+
+/// The host of a command, and the servers it was made for.
+pub struct Hosted<'a> {
+    pub host: Host,
+    session: &'a Session,
+    entries: Vec<ServerEntry>,
+}
+
+impl<'a> Hosted<'a> {
+    /// Makes a host over these servers.
+    pub async fn start(
+        session: &'a Session,
+        entries: Vec<ServerEntry>,
+        services: Services,
+        begin: Begin,
+    ) -> Result<Self, Failure> {
+        let entries: Vec<ServerEntry> = entries.into_iter().map(|entry| for_once(entry, begin, session)).collect();
+        let host = start_host(session, || plain(session, &entries, services.clone())).await?;
+        Ok(Self { host, session, entries })
+    }
+
+    pub fn entries(&self) -> &[ServerEntry] {
+        &self.entries
+    }
+
+    /// Waits until a server is ready and its tools are known. On a terminal a line says so meanwhile.
+    pub async fn ready(&self, name: &ServerName) -> Result<Connection, Failure> {
+        let told = || format!("{name} · starting");
+        let ready = while_starting(self.session, Instant::now(), told, self.host.ready(name.as_str())).await;
+        ready.map_err(|error| self.failure(name, error))
+    }
+
+    /// What a person is told of an error.
+    pub fn failure(&self, name: &ServerName, error: HostError) -> Failure {
+        match &error {
+            HostError::Unavailable { trouble: Some(trouble), .. }
+            | HostError::NotInTime { trouble: Some(trouble), .. } => self.trouble(name, trouble, &error),
+            HostError::Call { error: failed, .. } => match self.host.connection(name.as_str()) {
+                Ok(connection) => Failure::calling(&connection, failed.clone()),
+                Err(_) => Failure::of(Kind::Unreachable, failed).about(name.as_str()),
+            },
+            HostError::Refused(refusal) => refused(refusal).about(name.as_str()),
+            HostError::NotInTime { .. } => {
+                Failure::of(Kind::TimedOut, &error).hint("--timeout SECONDS waits longer").about(name.as_str())
+            }
+            HostError::Unavailable { state: State::Unapproved, .. } => {
+                Failure::of(Kind::Denied, &error).about(name.as_str()).hint(format_args!("wharf approve {name}"))
+            }
+            HostError::UnknownServer { .. } | HostError::UnknownTool { .. } | HostError::Unresolved(_) => {
+                Failure::usage(&error)
+            }
+            _ => Failure::of(Kind::Unreachable, &error).about(name.as_str()),
+        }
+    }
+
+    fn trouble(&self, name: &ServerName, trouble: &Trouble, error: &HostError) -> Failure {
+        let entry = self.entries.iter().find(|entry| entry.name == *name);
+        let mut failure = match (trouble, entry) {
+            (Trouble::NotConnected(error), Some(entry)) => {
+                let around = &self.session.surroundings;
+                return Failure::connecting(name.as_str(), &entry.spec, around, std::sync::Arc::clone(error));
+            }
+            (Trouble::Lost(gone), _) => {
+                let mut failure = Failure::of(Kind::Unreachable, gone);
+                failure.error.exit = gone.exit;
+                failure
+            }
+            _ => Failure::of(Kind::Unreachable, error),
+        };
+        failure.error.stderr = trouble.stderr().to_vec();
+        failure.about(name.as_str())
+    }
+}
+
+/// Starts a host under the rules and the names that are configured, to be closed with the command. What it keeps on disk
+/// is worth a warning where it cannot be kept, and no more.
+pub async fn start_host(session: &Session, builder: impl Fn() -> HostBuilder) -> Result<Host, Failure> {
+    let rules = session.configuration.rules()?;
+    let settings = &session.configuration.config()?.settings;
+    let style = settings.tool_names.as_deref().and_then(NameStyle::of).unwrap_or_default();
+    let builder = || builder().rules(rules.clone()).names(style);
+    let started = match &session.configuration.state {
+        None => builder().start_heard().await,
+        Some(state) => match builder().state_dir(state).start_heard().await {
+            Err(StartError::Disk(why)) => {
+                session.console.warn(format_args!("nothing is written to {}: {why}", state.display()));
+                builder().start_heard().await
+            }
+            started => started,
+        },
+    };
+    let (host, events) = started.map_err(|error| match error {
+        StartError::Rule(_) => Failure::usage(error).hint("`wharf validate` shows where it stands"),
+        error => Failure::other(error),
+    })?;
+    session.keep_host(&host, events);
+    Ok(host)
+}
+
+/// A call that may not be made.
+fn refused(refusal: &wharf::tools::Refusal) -> Failure {
+    Failure::of(Kind::Denied, refusal)
+}
+
+/// A host that lasts as long as one command: tools only, and nobody is watched.
+fn plain(session: &Session, entries: &[ServerEntry], services: Services) -> HostBuilder {
+    let options: HashMap<String, ConnectOptions> = entries
+        .iter()
+        .map(|entry| (entry.name.as_str().to_owned(), session.connect_options(entry.name.as_str())))
+        .collect();
+    Host::builder()
+        .servers(entries.iter().cloned())
+        .surroundings(session.surroundings.clone())
+        .limits(session.limits().clone())
+        .connecting(move |server| options.get(server).cloned().unwrap_or_default())
+        .services(services)
+        .attention(Attention::ToolsOnce)
+}
+
+/// An entry as one command keeps it: tried once, and not longer than `--timeout` says.
+fn for_once(mut entry: ServerEntry, begin: Begin, session: &Session) -> ServerEntry {
+    let settings = &mut entry.settings;
+    settings.reconnect = Reconnect::Off;
+    settings.lazy = begin == Begin::WhenNeeded;
+    (settings.idle_stop, settings.health_check, settings.keep_results) = (None, None, None);
+    if let Some(time) = session.timeout() {
+        (settings.timeout, settings.startup_timeout) = (Some(time), Some(time));
+        settings.tool_timeouts.clear();
+    }
+    entry
+}

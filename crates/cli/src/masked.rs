@@ -1,0 +1,277 @@
+//! Entries of a configuration as they may be shown: secrets are `***`, references stay as they were written.
+
+use std::ffi::OsString;
+
+use serde_json::{Map, Value};
+use wharf_config::fields::{Field, Kind, SERVER};
+use wharf_config::{Part, parts};
+use wharf_spec::{Surroundings, masked_arguments, sounds_secret};
+
+/// What stands where a secret was.
+const MASK: &str = "***";
+
+/// Words before a token in a header that say nothing.
+const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "Token ", "bearer "];
+
+/// Headers whose values are no secrets.
+const OPEN_HEADERS: [&str; 5] = ["accept", "accept-language", "content-type", "mcp-protocol-version", "user-agent"];
+
+/// Whether secrets are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrets {
+    Masked,
+    Revealed,
+}
+
+impl Secrets {
+    pub fn revealed(reveal: bool) -> Self {
+        if reveal { Self::Revealed } else { Self::Masked }
+    }
+}
+
+/// An entry under the names its keys have in the reference, as it may be shown.
+///
+/// What is known to hold secrets loses them; of keys nobody knows, and of values of the wrong kind, every text is one.
+pub fn entry(written: &Map<String, Value>, secrets: Secrets) -> Map<String, Value> {
+    object(written, SERVER, secrets)
+}
+
+fn object(written: &Map<String, Value>, table: &'static [Field], secrets: Secrets) -> Map<String, Value> {
+    let one = |(key, value): (&String, &Value)| {
+        let field = table.iter().find(|field| field.is_called(key));
+        let name = field.map_or(key.as_str(), |field| field.name).to_owned();
+        match secrets {
+            Secrets::Revealed => (name, value.clone()),
+            Secrets::Masked => (name, field.map_or_else(|| hidden(value), |field| known(field, value))),
+        }
+    };
+    written.iter().map(one).collect()
+}
+
+/// The value of a key that is known. One of the wrong kind is hidden.
+fn known(field: &Field, value: &Value) -> Value {
+    match (field.kind, value) {
+        (Kind::Template | Kind::Text | Kind::Choice(_), Value::String(text)) => named(field.name, text).into(),
+        (Kind::Templates | Kind::Texts, Value::Array(items)) if items.iter().all(Value::is_string) => {
+            arguments(items.iter().filter_map(Value::as_str)).into()
+        }
+        (Kind::TemplateMap, Value::Object(members)) => {
+            members.iter().map(|(name, value)| (name.clone(), member(field.name, name, value))).collect()
+        }
+        (Kind::Object(fields), Value::Object(members)) => object(members, fields, Secrets::Masked).into(),
+        _ => hidden(value),
+    }
+}
+
+/// Texts of any depth are hidden; what is no text holds no secret.
+fn hidden(value: &Value) -> Value {
+    match value {
+        Value::String(text) => secret(text).into(),
+        Value::Array(items) => items.iter().map(hidden).collect(),
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), hidden(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+fn named(name: &str, text: &str) -> String {
+    match name {
+        "url" | "httpUrl" | "proxy" | "authorization_url" | "token_url" | "registration_url" => address(text),
+        _ if sounds_secret(name) => secret(text),
+        _ => argument(text),
+    }
+}
+
+/// A variable or a header.
+fn member(of: &str, name: &str, value: &Value) -> Value {
+    match value {
+        Value::String(text) if of == "headers" && OPEN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
+            text.as_str().into()
+        }
+        value => hidden(value),
+    }
+}
+
+/// A text that is a secret, wherever it is no reference: `Bearer ${TOKEN}` stays, `Bearer abc` does not.
+fn secret(text: &str) -> String {
+    let literal = |text: &str| match SCHEMES.iter().find(|scheme| text.starts_with(**scheme)) {
+        Some(scheme) if text.len() == scheme.len() => text.to_owned(),
+        Some(scheme) => format!("{scheme}{MASK}"),
+        None => MASK.to_owned(),
+    };
+    written(text, literal)
+}
+
+/// An address without who logs in, and without what its query says.
+fn address(text: &str) -> String {
+    let is_address =
+        text.contains("://") || matches!(parts(text).first(), Some(Part::Variable { .. } | Part::Secret(_)));
+    let text = text.split_once('#').map_or(text.to_owned(), |(before, _)| format!("{before}#{MASK}"));
+    if is_address { argument(&text) } else { MASK.to_owned() }
+}
+
+fn argument(text: &str) -> String {
+    arguments([text].into_iter()).pop().unwrap_or_default()
+}
+
+/// Arguments without the secrets among them. One in which only references are secret stays as it was written.
+fn arguments<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let literal = |text: &str| -> OsString { parts(text).iter().filter_map(literally).collect::<String>().into() };
+    let literals: Vec<OsString> = texts.clone().map(literal).collect();
+    let masked = masked_arguments(&literals);
+    let whole = masked_arguments(&texts.clone().map(OsString::from).collect::<Vec<_>>());
+    let is_open = |at: usize| literals[at] == *masked[at];
+    texts
+        .enumerate()
+        .map(|(at, text)| if is_open(at) { written(text, str::to_owned) } else { whole[at].clone() })
+        .collect()
+}
+
+fn literally<'a>(part: &Part<'a>) -> Option<&'a str> {
+    match part {
+        Part::Text(text) | Part::Variable { default: Some(text), .. } => Some(text),
+        _ => None,
+    }
+}
+
+/// A text as it was written, but for what is made of its literal parts.
+fn written(text: &str, literal: impl Fn(&str) -> String) -> String {
+    let part = |part: &Part<'_>| match part {
+        Part::Text("") => String::new(),
+        Part::Text("${") => "$${".to_owned(),
+        Part::Text(text) => literal(text),
+        Part::Variable { name, default: None } => format!("${{{name}}}"),
+        Part::Variable { name, default: Some("") } => format!("${{{name}:-}}"),
+        Part::Variable { name, default: Some(text) } => format!("${{{name}:-{}}}", literal(text)),
+        Part::Secret(name) => format!("${{secret:{name}}}"),
+        // Nobody knows what stands there.
+        Part::Foreign(_) | Part::Unclosed => MASK.to_owned(),
+    };
+    parts(text).iter().map(part).collect()
+}
+
+/// Something a text refers to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reference {
+    Variable { name: String, has_default: bool },
+    Secret(String),
+}
+
+/// What an entry refers to, each once, by name.
+pub fn references(written: &Map<String, Value>) -> Vec<Reference> {
+    let mut found = Vec::new();
+    written.values().for_each(|value| collect(value, &mut found));
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn collect(value: &Value, found: &mut Vec<Reference>) {
+    match value {
+        Value::String(text) => found.extend(parts(text).iter().filter_map(|part| match part {
+            Part::Variable { name, default } => {
+                Some(Reference::Variable { name: (*name).to_owned(), has_default: default.is_some() })
+            }
+            Part::Secret(name) => Some(Reference::Secret((*name).to_owned())),
+            _ => None,
+        })),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        Value::Object(members) => members.values().for_each(|member| collect(member, found)),
+        _ => {}
+    }
+}
+
+impl Reference {
+    /// Whether it is set, where that can be told without asking anybody.
+    pub fn is_set(&self, around: &Surroundings) -> Option<bool> {
+        match self {
+            Self::Variable { name, .. } => Some(around.var(name).is_some()),
+            Self::Secret(_) => None,
+        }
+    }
+}
+
+/// Where an entry holds a secret in clear, in words: `env TOKEN`, `header Authorization`, `argument 2`.
+pub fn literal_secrets(entry: &Map<String, Value>) -> Vec<String> {
+    let texts = |key: &str| entry.get(key).and_then(Value::as_object).into_iter().flatten();
+    let is_secret = |name: &str, text: &str| sounds_secret(name) && secret(text) != text || argument(text) != text;
+    let mut found = Vec::new();
+    for (key, word) in [("env", "env"), ("headers", "header"), ("oauth", "oauth")] {
+        let told = texts(key).filter(|(name, value)| value.as_str().is_some_and(|text| is_secret(name, text)));
+        found.extend(told.map(|(name, _)| format!("{word} {name}")));
+    }
+    let list: Vec<&str> =
+        entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let shown = arguments(list.iter().copied());
+    found.extend((0..list.len()).filter(|at| shown[*at] != list[*at]).map(|at| format!("argument {}", at + 1)));
+    let address_of = |key: &&str| entry.get(*key).and_then(Value::as_str).is_some_and(|text| address(text) != text);
+    found.extend(["url", "httpUrl", "proxy"].iter().filter(|key| address_of(key)).map(|key| (*key).to_owned()));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object_of(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[track_caller]
+    fn check(written: Value, expected: Value) {
+        assert_eq!(Value::Object(entry(&object_of(written.clone()), Secrets::Masked)), expected);
+        assert_eq!(entry(&object_of(written.clone()), Secrets::Revealed).len(), object_of(written).len());
+    }
+
+    #[test]
+    fn secrets_are_hidden_wherever_they_stand() {
+        check(
+            json!({"command": "npx", "args": ["-y", "p", "--api-key", "hush", "--token=hush", "--port", "80"]}),
+            json!({"command": "npx", "args": ["-y", "p", "--api-key", "***", "--token=***", "--port", "80"]}),
+        );
+        check(json!({"env": {"A": "hush", "B": ""}}), json!({"env": {"A": "***", "B": ""}}));
+        check(
+            json!({"headers": {"Authorization": "Bearer hush", "X-Id": "hush", "Accept": "*/*"}}),
+            json!({"headers": {"Authorization": "Bearer ***", "X-Id": "***", "Accept": "*/*"}}),
+        );
+        check(json!({"url": "https://me:hush@h/mcp?k=hush#hush"}), json!({"url": "https://***@h/mcp?k=***#***"}));
+        check(json!({"url": "hush"}), json!({"url": "***"}));
+        check(
+            json!({"oauth": {"clientSecret": "hush", "client_id": "me", "odd": "hush"}, "proxy": "http://u:hush@p/"}),
+            json!({"oauth": {"client_secret": "***", "client_id": "me", "odd": "***"}, "proxy": "http://***@p/"}),
+        );
+    }
+
+    #[test]
+    fn what_nobody_knows_is_hidden_whole() {
+        check(json!({"heders": {"A": ["hush", 7]}}), json!({"heders": {"A": ["***", 7]}}));
+        check(json!({"args": "--token hush", "env": ["hush"]}), json!({"args": "***", "env": ["***"]}));
+        check(json!({"request_timeout_ms": 5000, "trust": true}), json!({"timeout": 5000, "trust": true}));
+    }
+
+    #[test]
+    fn references_stay_as_they_were_written() {
+        for text in ["${TOKEN}", "Bearer ${secret:token}", "${A:-}", "$${"] {
+            check(json!({"env": {"A": text}}), json!({"env": {"A": text}}));
+        }
+        check(json!({"env": {"A": "x${A:-hush}"}}), json!({"env": {"A": "***${A:-***}"}}));
+        let args = json!({"args": ["--token=${TOKEN}", "--key", "${KEY}", "${DIR:-/tmp}/x", "http://h/?k=${KEY}"]});
+        check(args.clone(), args);
+        check(json!({"args": ["--token=${T:-hush}"]}), json!({"args": ["--token=***"]}));
+        let found = references(&object_of(json!({"args": ["${B}${A:-1}"], "env": {"X": "${secret:s} ${B}"}})));
+        let variable = |name: &str, has_default| Reference::Variable { name: name.to_owned(), has_default };
+        assert_eq!(found, [variable("A", true), variable("B", false), Reference::Secret("s".to_owned())]);
+    }
+
+    #[test]
+    fn secrets_in_clear_are_told() {
+        let entry = json!({
+            "args": ["--api-key", "hush"], "env": {"TOKEN": "hush", "MODE": "fast", "KEY": "${KEY}"},
+            "headers": {"Authorization": "Bearer hush"}, "oauth": {"client_secret": "hush", "client_id": "me"},
+            "url": "http://h/?k=hush"
+        });
+        let found = literal_secrets(&object_of(entry));
+        assert_eq!(found, ["env TOKEN", "header Authorization", "oauth client_secret", "argument 2", "url"]);
+        assert!(literal_secrets(&object_of(json!({"env": {"MODE": "fast"}, "url": "http://h/mcp"}))).is_empty());
+    }
+}

@@ -1,0 +1,219 @@
+//! Connecting to a configured server to see whether that works, and keeping account of every step.
+//!
+//! `test`, `why`, `status --brief` and `list --probe` show what is found here; nothing here prints.
+
+mod brief;
+mod code;
+mod connect;
+mod next;
+mod rows;
+
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use wharf::catalog::Section;
+use wharf_client::{Connection, StepOutcome};
+use wharf_config::Configured;
+use wharf_spec::{Admission, ServerEntry};
+use wharf_wire::Implementation;
+
+pub use brief::{brief, evidence};
+pub use code::Code;
+pub use next::next_step;
+pub use rows::{render_rows, row_document};
+
+use crate::configured::refusal;
+use crate::failure::{Failure, Kind};
+use crate::session::Session;
+
+/// The steps to a server that is started, in order.
+pub const STDIO: [&str; 9] = ["config", "approval", "expand", "path", "spawn", "handshake", "ping", "list", "schema"];
+/// The steps to a server that is dialled.
+pub const HTTP: [&str; 10] =
+    ["config", "approval", "expand", "dial", "tls", "login", "handshake", "ping", "list", "schema"];
+
+/// One step, and what is known of it.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// One of [`STDIO`] or [`HTTP`].
+    pub name: &'static str,
+    pub state: StepState,
+    pub took: Option<Duration>,
+    /// Escaped.
+    pub detail: String,
+    /// What else was seen, a line each; escaped.
+    pub evidence: Vec<String>,
+}
+
+/// How a step went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    Ok,
+    /// Not as hoped, but there was another way, or it costs only a part.
+    Detour,
+    Failed,
+    NotReached,
+}
+
+/// What came of looking at a server.
+pub struct Probed {
+    pub steps: Vec<Step>,
+    pub outcome: Result<Ready, Box<Broken>>,
+    pub took: Duration,
+}
+
+/// A server that works.
+pub struct Ready {
+    pub revision: String,
+    pub server_info: Option<Implementation>,
+    pub section: Section,
+}
+
+/// A server that does not, and where that shows.
+#[derive(Debug)]
+pub struct Broken {
+    pub code: Code,
+    pub failure: Failure,
+}
+
+/// A configured server and what came of looking at it.
+pub struct Looked<'a> {
+    pub server: &'a Configured,
+    /// Nothing for one that may not be used, or cannot be.
+    pub outcome: Result<Probed, Failure>,
+}
+
+impl Looked<'_> {
+    /// What is wrong with one that should be there.
+    pub fn kind(&self) -> Option<Kind> {
+        match &self.outcome {
+            Ok(probed) => probed.outcome.as_ref().err().map(|broken| broken.failure.kind),
+            Err(_) if self.server.admission() != Admission::Enabled => None,
+            Err(failure) => Some(failure.kind),
+        }
+    }
+}
+
+impl Step {
+    pub fn new(name: &'static str, state: StepState, detail: impl std::fmt::Display) -> Self {
+        Self { name, state, took: None, detail: detail.to_string(), evidence: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn took(mut self, took: Duration) -> Self {
+        self.took = Some(took);
+        self
+    }
+
+    #[must_use]
+    pub fn evidence(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.evidence.extend(lines);
+        self
+    }
+}
+
+impl From<StepOutcome> for StepState {
+    fn from(outcome: StepOutcome) -> Self {
+        match outcome {
+            StepOutcome::Fine => Self::Ok,
+            StepOutcome::Detour => Self::Detour,
+            StepOutcome::Failed => Self::Failed,
+        }
+    }
+}
+
+/// Connects to a server, sees whether it answers, and lists what it offers. On a terminal a line says so meanwhile.
+///
+/// Dropped while it waits, what is still connecting is ended; what is connected is the session's to close.
+pub async fn one(session: &Session, entry: &ServerEntry) -> Probed {
+    let began = Instant::now();
+    let connecting = connect::connect(session, entry);
+    let (mut steps, connected) = waiting(session, &[entry.name.as_str()], connecting).await;
+    let outcome = match connected {
+        Err(broken) => Err(broken),
+        Ok(connection) => waiting(session, &[entry.name.as_str()], examine(&mut steps, entry, &connection)).await,
+    };
+    Probed { steps, outcome, took: began.elapsed() }
+}
+
+/// The same for every server that is configured, all at once. Those that may not be used are not touched.
+pub async fn all(session: &Session) -> Result<Vec<Looked<'_>>, Failure> {
+    let config = session.configuration.config()?;
+    let wanted = |server: &&Configured| server.admission() == Admission::Enabled;
+    let servers: Vec<Configured> = config.servers.iter().filter(wanted).cloned().collect();
+    let mut resolved = session.configuration.resolve(servers, config.clone()).await.into_iter();
+    let (mut looked, mut tasks) = (Vec::new(), JoinSet::new());
+    for (position, server) in config.servers.iter().enumerate() {
+        let entry = match refusal(server) {
+            Some(refused) => Err(refused),
+            None => resolved.next().unwrap_or_else(|| Err(Failure::other("it was lost on the way"))),
+        };
+        looked.push(match entry {
+            Err(failure) => Some(Looked { server, outcome: Err(failure) }),
+            Ok(entry) => {
+                begin(session, &mut tasks, position, entry);
+                None
+            }
+        });
+    }
+    let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+    let probed = waiting(session, &names, tasks.join_all()).await;
+    for (position, probed) in probed {
+        looked[position] = Some(Looked { server: &config.servers[position], outcome: Ok(probed) });
+    }
+    Ok(looked.into_iter().flatten().collect())
+}
+
+fn begin(session: &Session, tasks: &mut JoinSet<(usize, Probed)>, position: usize, entry: ServerEntry) {
+    let options = connect::options(session, &entry);
+    tasks.spawn(async move {
+        let began = Instant::now();
+        let (mut steps, connected) = connect::connect_with(options, &entry).await;
+        let outcome = match connected {
+            Err(broken) => Err(broken),
+            Ok(connection) => {
+                let examined = examine(&mut steps, &entry, &connection).await;
+                connection.close().await;
+                examined
+            }
+        };
+        (position, Probed { steps, outcome, took: began.elapsed() })
+    });
+}
+
+async fn examine(steps: &mut Vec<Step>, entry: &ServerEntry, connection: &Connection) -> Result<Ready, Box<Broken>> {
+    connect::ping(steps, connection).await?;
+    let section = connect::list(steps, entry, connection).await?;
+    connect::lint(steps, &section);
+    let facts = connection.facts();
+    Ok(Ready { revision: facts.revision.to_string(), server_info: facts.server_info.clone(), section })
+}
+
+/// How often the line that says what is waited for moves.
+pub const TICK: Duration = Duration::from_millis(100);
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// Waits for something; meanwhile, on a terminal, a line says for which servers and since when.
+pub async fn waiting<T>(session: &Session, names: &[&str], work: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => {
+                session.console.clear();
+                return done;
+            }
+            () = tokio::time::sleep(TICK), if session.console.has_status() => {
+                session.console.status(&frame(names, began.elapsed()));
+            }
+        }
+    }
+}
+
+/// `⠋ git, files · starting, 2 s`.
+pub fn frame(names: &[&str], since: Duration) -> String {
+    let turn = usize::try_from(since.as_millis() / TICK.as_millis()).unwrap_or(0);
+    format!("{} {} · starting, {} s", FRAMES[turn % FRAMES.len()], names.join(", "), since.as_secs())
+}

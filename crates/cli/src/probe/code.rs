@@ -1,0 +1,151 @@
+//! Where and why a server is not to be had, in words that do not change. `docs/troubleshooting.md` has each of them.
+
+use wharf_client::{ConnectCause, Exit, Gone, GoneCause};
+
+/// Why a server is not to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    ConfigMissing,
+    ConfigBroken,
+    ConfigDisabled,
+    ApprovalNeeded,
+    ApprovalChanged,
+    ExpandUnset,
+    ExpandFailed,
+    PathNotFound,
+    PathNotExecutable,
+    PathNoDirectory,
+    SpawnRefused,
+    SpawnExited,
+    SpawnKilled,
+    HttpSetup,
+    HttpUnreachable,
+    TlsUntrusted,
+    HttpStatus,
+    HttpEndpoint,
+    LoginNeeded,
+    LoginDenied,
+    HandshakeTimeout,
+    HandshakeNotMcp,
+    HandshakeRefused,
+    HandshakeRevision,
+    HandshakeBroken,
+    PingFailed,
+    ListFailed,
+}
+
+impl Code {
+    /// All of them with their words, in the order of the steps.
+    pub const ALL: [(Self, &'static str); 27] = [
+        (Self::ConfigMissing, "config.missing"),
+        (Self::ConfigBroken, "config.broken"),
+        (Self::ConfigDisabled, "config.disabled"),
+        (Self::ApprovalNeeded, "approval.needed"),
+        (Self::ApprovalChanged, "approval.changed"),
+        (Self::ExpandUnset, "expand.unset"),
+        (Self::ExpandFailed, "expand.failed"),
+        (Self::PathNotFound, "path.not_found"),
+        (Self::PathNotExecutable, "path.not_executable"),
+        (Self::PathNoDirectory, "path.no_directory"),
+        (Self::SpawnRefused, "spawn.refused"),
+        (Self::SpawnExited, "spawn.exited"),
+        (Self::SpawnKilled, "spawn.killed"),
+        (Self::HttpSetup, "http.setup"),
+        (Self::HttpUnreachable, "http.unreachable"),
+        (Self::TlsUntrusted, "tls.untrusted"),
+        (Self::HttpStatus, "http.status"),
+        (Self::HttpEndpoint, "http.endpoint"),
+        (Self::LoginNeeded, "login.needed"),
+        (Self::LoginDenied, "login.denied"),
+        (Self::HandshakeTimeout, "handshake.timeout"),
+        (Self::HandshakeNotMcp, "handshake.not_mcp"),
+        (Self::HandshakeRefused, "handshake.refused"),
+        (Self::HandshakeRevision, "handshake.revision"),
+        (Self::HandshakeBroken, "handshake.broken"),
+        (Self::PingFailed, "ping.failed"),
+        (Self::ListFailed, "list.failed"),
+    ];
+
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(code, _)| *code == self).map_or("", |(_, word)| *word)
+    }
+
+    /// The step it ends.
+    pub fn stage(self) -> &'static str {
+        match self {
+            Self::HttpSetup | Self::HttpUnreachable => "dial",
+            Self::HttpStatus | Self::HttpEndpoint => "handshake",
+            other => other.as_str().split('.').next().unwrap_or_default(),
+        }
+    }
+
+    /// Why connecting failed.
+    pub fn of_cause(cause: &ConnectCause) -> Self {
+        match cause {
+            ConnectCause::CommandNotFound { .. } => Self::PathNotFound,
+            ConnectCause::NotExecutable { .. } => Self::PathNotExecutable,
+            ConnectCause::NoSuchDirectory { .. } => Self::PathNoDirectory,
+            ConnectCause::Spawn(_) => Self::SpawnRefused,
+            ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => Self::HttpSetup,
+            ConnectCause::Unauthorized { status: 401, .. } => Self::LoginNeeded,
+            ConnectCause::Unauthorized { .. } => Self::LoginDenied,
+            ConnectCause::Status { .. } => Self::HttpStatus,
+            ConnectCause::BadEndpoint { .. } => Self::HttpEndpoint,
+            ConnectCause::Gone(gone) => Self::of_gone(gone),
+            ConnectCause::TimedOut { .. } => Self::HandshakeTimeout,
+            ConnectCause::Refused(_) => Self::HandshakeRefused,
+            ConnectCause::NoCommonRevision(_) => Self::HandshakeRevision,
+            _ => Self::HandshakeBroken,
+        }
+    }
+
+    fn of_gone(gone: &Gone) -> Self {
+        match (&gone.cause, gone.exit) {
+            (GoneCause::NotMcp(_) | GoneCause::EndlessLine, _) => Self::HandshakeNotMcp,
+            (GoneCause::StoppedReading(_), _) => Self::HandshakeTimeout,
+            (GoneCause::Unreachable { passing: false, .. }, _) => Self::TlsUntrusted,
+            (GoneCause::Unreachable { .. } | GoneCause::Cut(_), _) => Self::HttpUnreachable,
+            (GoneCause::Status(_) | GoneCause::SessionExpired, _) => Self::HttpStatus,
+            (_, Some(Exit::Signal(_))) => Self::SpawnKilled,
+            _ => Self::SpawnExited,
+        }
+    }
+}
+
+impl serde::Serialize for Code {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each has a heading, a cause and a fix on the page, in this order, and the page has no others.
+    #[test]
+    fn the_page_has_every_code_and_no_other() {
+        let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/troubleshooting.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let mut found = Vec::new();
+        for section in page.split("\n### `").skip(1) {
+            let (word, rest) = section.split_once("`\n").unwrap();
+            assert!(
+                rest.contains("\n**Cause.** ") && rest.contains("\n**Fix.** "),
+                "{word} lacks its cause or its fix"
+            );
+            found.push(word);
+        }
+        assert_eq!(found, Code::ALL.map(|(_, word)| word));
+    }
+
+    #[test]
+    fn every_code_ends_a_step_there_is() {
+        let steps = super::super::STDIO.iter().chain(&super::super::HTTP).collect::<Vec<_>>();
+        for (code, word) in Code::ALL {
+            assert_eq!(code.as_str(), word);
+            assert!(steps.contains(&&code.stage()), "{word}: {}", code.stage());
+        }
+    }
+}

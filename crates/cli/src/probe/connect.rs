@@ -1,0 +1,271 @@
+//! The steps themselves: from an entry to a connection, and what the connection shows.
+
+use std::time::Instant;
+
+use wharf::catalog::{Filter, Freshness, ListName, Listed, Mark, NameStyle, Section, SectionParts};
+use wharf_client::{CallError, CallOptions, ConnectOptions, ConnectTrace, Connection, Listing, Withheld, connect_to};
+use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, Surroundings, Untrusted, shown_url};
+
+use super::{Broken, Code, Step, StepState};
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// The most lines of evidence of one step.
+const MOST_EVIDENCE: usize = 40;
+/// The longest line of them.
+const LONGEST: usize = 400;
+
+type Connected = Result<Connection, Box<Broken>>;
+
+/// Connects; the session closes the connection in the end.
+pub async fn connect(session: &Session, entry: &ServerEntry) -> (Vec<Step>, Connected) {
+    let (steps, connected) = connect_with(options(session, entry), entry).await;
+    if let Ok(connection) = &connected {
+        session.keep(connection);
+    }
+    (steps, connected)
+}
+
+/// How an entry is connected to: as it says itself, unless `--timeout` says otherwise.
+pub fn options(session: &Session, entry: &ServerEntry) -> ConnectOptions {
+    let mut options = session.connect_options(entry.name.as_str());
+    if session.timeout().is_none() {
+        let limits = &mut options.limits;
+        limits.startup = entry.settings.startup_timeout.unwrap_or(limits.startup);
+        limits.call = entry.settings.timeout.unwrap_or(limits.call);
+    }
+    options
+}
+
+pub async fn connect_with(options: ConnectOptions, entry: &ServerEntry) -> (Vec<Step>, Connected) {
+    let around = options.surroundings.clone();
+    match connect_to(&entry.spec, options).await {
+        Ok(connection) => (steps(connection.trace(), entry, None), Ok(connection)),
+        Err(error) => {
+            let code = Code::of_cause(&error.cause);
+            let mut steps = steps(&error.trace, entry, Some(code));
+            let failure = Failure::connecting(entry.name.as_str(), &entry.spec, &around, &error);
+            steps.push(broken_step(&error.trace, code, &failure, (entry, &around)));
+            (steps, Err(Box::new(Broken { code, failure })))
+        }
+    }
+}
+
+/// What went well, step by step, up to where it broke.
+fn steps(trace: &ConnectTrace, entry: &ServerEntry, code: Option<Code>) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for step in trace.steps.iter().filter(|step| step.outcome != wharf_client::StepOutcome::Failed) {
+        let name = stage(step.name);
+        let detail = match (name, step.name) {
+            ("path", _) | ("spawn", "spawn") | ("dial", "open") => step.detail.clone(),
+            (_, own) => format!("{own}: {}", step.detail),
+        };
+        steps.push(Step::new(name, step.outcome.into(), Untrusted::new(detail)).took(step.duration));
+    }
+    if let ServerSpec::Http(spec) = &entry.spec {
+        on_the_way(&mut steps, spec, code);
+    }
+    steps
+}
+
+/// The step of the chain that a step of the trace is part of.
+fn stage(step: &str) -> &'static str {
+    match step {
+        "resolve" => "path",
+        "spawn" | "respawn" => "spawn",
+        "open" | "recall" | "fall back" => "dial",
+        _ => "handshake",
+    }
+}
+
+/// What is passed on the way to a server that is dialled, as far as it was passed. Nothing is dialled before the
+/// handshake, so the trace has none of it.
+fn on_the_way(steps: &mut Vec<Step>, spec: &HttpSpec, code: Option<Code>) {
+    let broke = code.map(Code::stage);
+    if broke == Some("dial") {
+        // Opened, so far, was only the way out.
+        steps.retain(|step| step.name != "dial");
+        return;
+    }
+    if spec.proxy.is_some() {
+        let dialled = steps.iter_mut().filter(|step| step.name == "dial");
+        dialled.for_each(|step| step.detail.push_str(", by way of the proxy"));
+    }
+    let after = steps.iter().position(|step| step.name == "handshake").unwrap_or(steps.len());
+    let mut passed = Vec::new();
+    if broke != Some("tls") {
+        passed.push(Step::new("tls", StepState::Ok, encryption(spec)));
+        if broke != Some("login") {
+            passed.push(Step::new("login", StepState::Ok, login(spec)));
+        }
+    }
+    steps.splice(after..after, passed);
+}
+
+fn encryption(spec: &HttpSpec) -> String {
+    match (spec.url.scheme(), spec.extra_ca.len()) {
+        ("http", _) => "not encrypted: the address begins with http://".to_owned(),
+        (_, 0) => "its certificate is trusted by the system".to_owned(),
+        (_, more) => format!("its certificate is trusted by the system or by {more} files of your own"),
+    }
+}
+
+fn login(spec: &HttpSpec) -> &'static str {
+    match spec.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+        true => "the authorization it was given was taken",
+        false => "it wants none",
+    }
+}
+
+/// The step that ended it, with everything that was seen.
+fn broken_step(
+    trace: &ConnectTrace,
+    code: Code,
+    failure: &Failure,
+    (entry, around): (&ServerEntry, &Surroundings),
+) -> Step {
+    let took = trace.failed().map(|step| step.duration).unwrap_or_default();
+    let mut step =
+        Step::new(code.stage(), StepState::Failed, Untrusted::new(failure.error.message.as_str())).took(took);
+    step.evidence.extend(failure.error.stderr.iter().map(|line| format!("stderr: {}", shown(line))));
+    match (&entry.spec, code) {
+        (ServerSpec::Stdio(_), Code::PathNotFound) => step.evidence.extend(searched(failure, around)),
+        (ServerSpec::Http(spec), _) => step.evidence.push(format!("address: {}", shown_url(&spec.url))),
+        _ => {}
+    }
+    step
+}
+
+/// Where a program was looked for.
+fn searched(failure: &Failure, around: &Surroundings) -> Vec<String> {
+    let path = around.var("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    let hints = failure.hints.iter().skip(1).map(|hint| shown(hint));
+    hints.chain([format!("PATH: {}", shown(&path))]).collect()
+}
+
+fn shown(text: &str) -> String {
+    Untrusted::new(text).shortened(LONGEST).to_string()
+}
+
+/// Whether it answers at all. One that refuses to is there.
+pub async fn ping(steps: &mut Vec<Step>, connection: &Connection) -> Result<(), Box<Broken>> {
+    let began = Instant::now();
+    let answered = connection.ping(CallOptions::default()).await;
+    let took = began.elapsed();
+    match answered {
+        Ok(()) => steps.push(Step::new("ping", StepState::Ok, "it answers").took(took)),
+        Err(error) if error.is_refusal() => {
+            steps.push(Step::new("ping", StepState::Detour, shown(&error.to_string())).took(took));
+        }
+        Err(error) => return Err(failed(steps, connection, (Code::PingFailed, error), began)),
+    }
+    Ok(())
+}
+
+fn failed(
+    steps: &mut Vec<Step>,
+    connection: &Connection,
+    (code, error): (Code, CallError),
+    began: Instant,
+) -> Box<Broken> {
+    let failure = Failure::calling(connection, error);
+    let step = Step::new(code.stage(), StepState::Failed, Untrusted::new(failure.error.message.as_str()));
+    let stderr = failure.error.stderr.iter().map(|line| format!("stderr: {}", shown(line)));
+    steps.push(step.took(began.elapsed()).evidence(stderr));
+    Box::new(Broken { code, failure })
+}
+
+/// Everything it lists. Without tools it is of no use; the other lists may be missing.
+pub async fn list(steps: &mut Vec<Step>, entry: &ServerEntry, connection: &Connection) -> Result<Section, Box<Broken>> {
+    let began = Instant::now();
+    let offered = &connection.facts().capabilities;
+    let mut listed = Listed { freshness: Freshness::Live, ..Listed::default() };
+    if offered.tools {
+        match connection.list_tools().await {
+            Ok(listing) => listed.tools = take(&mut listed.withheld, ListName::Tools, listing),
+            Err(error) => return Err(failed(steps, connection, (Code::ListFailed, error), began)),
+        }
+    }
+    if offered.resources {
+        let resources = connection.list_resources().await;
+        listed.resources = perhaps(&mut listed, ListName::Resources, resources);
+        let templates = connection.list_templates().await;
+        listed.templates = perhaps(&mut listed, ListName::Templates, templates);
+    }
+    if offered.prompts {
+        let prompts = connection.list_prompts().await;
+        listed.prompts = perhaps(&mut listed, ListName::Prompts, prompts);
+    }
+    let section = section(entry, listed);
+    steps.push(list_step(&section).took(began.elapsed()));
+    Ok(section)
+}
+
+fn take<T>(withheld: &mut Vec<(ListName, Withheld)>, name: ListName, listing: Listing<T>) -> Vec<T> {
+    withheld.extend(listing.withheld.into_iter().map(|item| (name, item)));
+    listing.items
+}
+
+fn perhaps<T>(listed: &mut Listed, name: ListName, listing: Result<Listing<T>, CallError>) -> Vec<T> {
+    match listing {
+        Ok(listing) => take(&mut listed.withheld, name, listing),
+        Err(error) => {
+            listed.failures.push((name, shown(&error.to_string())));
+            Vec::new()
+        }
+    }
+}
+
+fn section(entry: &ServerEntry, listed: Listed) -> Section {
+    let filter = &Filter::of(&entry.settings);
+    let (server, trust) = (&entry.name, entry.settings.trust);
+    Section::build(SectionParts { server, style: NameStyle::default(), filter, trust, inspector: None, listed })
+}
+
+fn list_step(section: &Section) -> Step {
+    let counts = [
+        (section.tools.len(), "tool", "tools"),
+        (section.resources.len(), "resource", "resources"),
+        (section.templates.len(), "template", "templates"),
+        (section.prompts.len(), "prompt", "prompts"),
+    ];
+    let told = |(count, one, many)| format!("{count} {}", if count == 1 { one } else { many });
+    let some = counts.into_iter().filter(|(count, one, _)| *count > 0 || *one == "tool");
+    let filtered = (section.filtered > 0).then(|| format!("{} tools are filtered out", section.filtered));
+    let unmatched =
+        section.unmatched.iter().map(|glob| format!("`{}` matches none of its tools", shown(glob.as_str())));
+    let withheld = section.withheld.iter().map(|(list, item)| {
+        let name = item.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
+        format!("{list}:{name} at position {} is withheld: {}", item.position + 1, item.reason)
+    });
+    let failures = section.failures.iter().map(|(list, why)| format!("the list of {list} cannot be had: {why}"));
+    let evidence: Vec<String> = filtered.into_iter().chain(unmatched).chain(withheld).chain(failures).collect();
+    let spoilt = !section.withheld.is_empty() || !section.failures.is_empty() || !section.unmatched.is_empty();
+    let state = if spoilt { StepState::Detour } else { StepState::Ok };
+    Step::new("list", state, some.map(told).collect::<Vec<_>>().join(", ")).evidence(bounded(evidence))
+}
+
+/// What a model or its provider would stumble over.
+pub fn lint(steps: &mut Vec<Step>, section: &Section) {
+    let mut odd: Vec<String> = Vec::new();
+    for tool in &section.tools {
+        let name = shown(&tool.id.tool);
+        if !tool.description.name.ends_with(&*tool.id.tool) {
+            odd.push(format!("{name}: models know it as {}", tool.description.name));
+        }
+        let said = tool.marks.iter().filter(|mark| !matches!(mark, Mark::OddName));
+        odd.extend(said.map(|mark| format!("{name}: {mark}")));
+    }
+    let step = match odd.len() {
+        0 => Step::new("schema", StepState::Ok, "nothing a model would stumble over"),
+        count => Step::new("schema", StepState::Detour, format_args!("{count} things are made fit for models")),
+    };
+    steps.push(step.evidence(bounded(odd)));
+}
+
+fn bounded(mut lines: Vec<String>) -> Vec<String> {
+    let more = lines.len().saturating_sub(MOST_EVIDENCE);
+    lines.truncate(MOST_EVIDENCE);
+    lines.extend((more > 0).then(|| format!("and {more} more")));
+    lines
+}

@@ -1,0 +1,72 @@
+//! Steps as people and programs see them.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::{Step, StepState};
+use crate::clock::{Took, millis};
+use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
+use crate::table::cut;
+
+/// Room for the detail that is worth cutting to.
+const LEAST_DETAIL: usize = 20;
+
+impl StepState {
+    /// A mark and a word.
+    fn told(self) -> (&'static str, &'static str, anstyle::Style) {
+        match self {
+            Self::Ok => ("✓", "ok", GOOD),
+            Self::Detour => ("~", "detour", WARNING),
+            Self::Failed => ("✗", "failed", BAD),
+            Self::NotReached => ("·", "not reached", QUIET),
+        }
+    }
+}
+
+/// A line for each step, and one for each piece of evidence. Without a width nothing is cut.
+pub fn render_rows(steps: &[Step], width: Option<usize>) -> String {
+    let mut text = String::new();
+    let word_width = steps.iter().map(|step| step.state.told().1.len()).max().unwrap_or(0);
+    for step in steps {
+        let (mark, word, style) = step.state.told();
+        let took = step.took.map(|took| Took(took).to_string()).unwrap_or_default();
+        let room = width.map_or(usize::MAX, |width| width.saturating_sub(26 + word_width).max(LEAST_DETAIL));
+        let detail = if step.state == StepState::Failed { step.detail.clone() } else { cut(&step.detail, room) };
+        let head = format!(
+            "  {} {}{:gap$}{word:word_width$} {took:>8}  ",
+            paint(style, mark),
+            paint(NAME, step.name),
+            "",
+            gap = 10usize.saturating_sub(step.name.len()),
+        );
+        let _ = writeln!(text, "{}", format_args!("{head}{detail}").to_string().trim_end());
+        for line in &step.evidence {
+            let _ = writeln!(text, "      {} {line}", paint(QUIET, "│"));
+        }
+    }
+    text
+}
+
+/// A step as programs read it.
+#[derive(Serialize)]
+pub struct StepDocument<'a> {
+    name: &'static str,
+    /// Nothing where it was not reached.
+    ok: Option<bool>,
+    state: StepState,
+    duration_ms: Option<u64>,
+    detail: &'a str,
+    evidence: &'a [String],
+}
+
+pub fn row_document(step: &Step) -> StepDocument<'_> {
+    StepDocument {
+        name: step.name,
+        ok: (step.state != StepState::NotReached).then_some(step.state != StepState::Failed),
+        state: step.state,
+        duration_ms: step.took.map(millis),
+        detail: &step.detail,
+        evidence: &step.evidence,
+    }
+}

@@ -1,0 +1,55 @@
+//! A secret from the person at the terminal, who does not see it typed, or from whatever stands before a pipe.
+
+use super::{Heard, TERMINAL, terminal};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::stdin;
+
+/// The longest secret that is taken in.
+const LONGEST: usize = 64 * 1024;
+
+/// Asks for secrets by what they are for. In a pipe each is a line of the standard input, in this order; a single one
+/// may have several lines.
+///
+/// Dropped, it abandons the question.
+pub async fn secrets(console: &Console, wanted: &[String]) -> Result<Vec<String>, Failure> {
+    let found = match wanted {
+        [] => return Ok(Vec::new()),
+        _ if terminal::is_there() => typed(console, wanted).await?,
+        _ => piped(wanted).await?,
+    };
+    for (what, secret) in wanted.iter().zip(&found) {
+        if secret.is_empty() || secret.len() > LONGEST {
+            let wrong = if secret.is_empty() { "empty" } else { "too long" };
+            return Err(Failure::usage(format_args!("the secret for {what} is {wrong}")));
+        }
+    }
+    Ok(found)
+}
+
+async fn typed(console: &Console, wanted: &[String]) -> Result<Vec<String>, Failure> {
+    let _terminal = TERMINAL.lock().await;
+    let _floor = console.take_floor();
+    terminal::forget_typed();
+    let mut found = Vec::new();
+    for what in wanted {
+        let _unseen = terminal::Unseen::begin();
+        match terminal::hear(console, &format!("Secret for {what} (not shown): ")).await {
+            Heard::Line(line) => found.push(line),
+            Heard::Garbled => return Err(Failure::usage("what was typed is not UTF-8")),
+            Heard::End => return Err(Failure::interrupted()),
+        }
+    }
+    Ok(found)
+}
+
+async fn piped(wanted: &[String]) -> Result<Vec<String>, Failure> {
+    let unread = |error| Failure::usage(format_args!("the standard input cannot be read: {error}"));
+    let text = stdin::read_all().await.map_err(unread)?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    if wanted.len() == 1 {
+        return Ok(vec![text.strip_suffix('\r').unwrap_or(text).to_owned()]);
+    }
+    let mut lines = text.lines();
+    Ok(wanted.iter().map(|_| lines.next().unwrap_or_default().to_owned()).collect())
+}

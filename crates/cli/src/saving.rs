@@ -1,0 +1,138 @@
+//! `--save DIR`: what is not text, written to files of its own. Nothing that is there is ever overwritten.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// The most characters of each part of a file's name.
+const PART: usize = 60;
+/// The most names that are tried for one file.
+const TRIES: u32 = 10_000;
+
+/// Endings by type. Whatever else a server may say its bytes are, they become `.bin`: a name must not make them a program.
+const ENDINGS: [(&str, &str); 18] = [
+    ("image/png", "png"),
+    ("image/jpeg", "jpg"),
+    ("image/gif", "gif"),
+    ("image/webp", "webp"),
+    ("image/avif", "avif"),
+    ("image/bmp", "bmp"),
+    ("image/tiff", "tiff"),
+    ("image/svg+xml", "svg"),
+    ("audio/wav", "wav"),
+    ("audio/x-wav", "wav"),
+    ("audio/mpeg", "mp3"),
+    ("audio/ogg", "ogg"),
+    ("audio/flac", "flac"),
+    ("audio/mp4", "m4a"),
+    ("video/mp4", "mp4"),
+    ("application/pdf", "pdf"),
+    ("application/zip", "zip"),
+    ("application/json", "json"),
+];
+
+/// A directory that things are saved in.
+pub struct Shelf {
+    directory: PathBuf,
+    /// What the names of its files begin with.
+    stem: String,
+    saved: Vec<PathBuf>,
+}
+
+impl Shelf {
+    /// Takes a directory, which is made where there is none, and what its files are named after.
+    pub fn open(session: &Session, path: &Path, named: &[&str]) -> Result<Self, Failure> {
+        let directory = session.surroundings.cwd.join(path);
+        std::fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
+        let stem = named.iter().map(|part| safe(part)).collect::<Vec<_>>().join("-");
+        Ok(Self { directory, stem, saved: Vec::new() })
+    }
+
+    /// Writes bytes that came as Base64, and says where.
+    pub fn save(&mut self, base64: &str, mime_type: Option<&str>) -> Result<&Path, Failure> {
+        let compact: String = base64.split_ascii_whitespace().collect();
+        let bytes = STANDARD.decode(compact).map_err(|error| {
+            Failure::other(format_args!("what the server sent is not Base64 and cannot be saved: {error}"))
+        })?;
+        let ending = ending(mime_type.unwrap_or_default());
+        let (path, mut file) = self.create(ending)?;
+        file.write_all(&bytes).map_err(|error| unwritable(&path, &error))?;
+        self.saved.push(path);
+        Ok(self.saved.last().map_or(Path::new(""), PathBuf::as_path))
+    }
+
+    /// The files so far.
+    pub fn saved(&self) -> &[PathBuf] {
+        &self.saved
+    }
+
+    /// A file that was not there, with the first number that is free.
+    fn create(&self, ending: &str) -> Result<(PathBuf, File), Failure> {
+        for number in 1..=TRIES {
+            let path = self.directory.join(format!("{}-{number}.{ending}", self.stem));
+            match File::create_new(&path) {
+                Ok(file) => return Ok((path, file)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(unwritable(&path, &error)),
+            }
+        }
+        Err(Failure::other(format_args!("`{}` is full of files of that name", self.directory.display())))
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::other(format_args!("`{}` cannot be written: {error}", path.display()))
+        .hint("give a directory you may write to with --save")
+}
+
+fn ending(mime_type: &str) -> &'static str {
+    let essence = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    ENDINGS.iter().find(|(known, _)| *known == essence).map_or("bin", |(_, ending)| ending)
+}
+
+/// A part of a file's name that is nothing else.
+fn safe(part: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
+    let part: String = part.chars().map(plain).take(PART).collect();
+    if part.trim_matches('-').is_empty() { "x".to_owned() } else { part }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_safe_whatever_a_server_says() {
+        for (mime_type, expected) in
+            [("image/png", "png"), ("IMAGE/PNG; x=y", "png"), ("text/html", "bin"), ("../../sh", "bin"), ("", "bin")]
+        {
+            assert_eq!(ending(mime_type), expected);
+        }
+        for (part, expected) in [("git", "git"), ("../../etc/passwd", "------etc-passwd"), ("..", "x"), ("漢", "x")] {
+            assert_eq!(safe(part), expected);
+        }
+    }
+
+    #[test]
+    fn nothing_is_overwritten() {
+        let directory = std::env::temp_dir().join(format!("wharf-saving-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut shelf = Shelf { directory: directory.clone(), stem: "a-b".to_owned(), saved: Vec::new() };
+        std::fs::write(directory.join("a-b-2.png"), "mine").unwrap();
+        shelf.save("AA\nEC", Some("image/png")).unwrap();
+        shelf.save("AAEC", Some("image/png")).unwrap();
+        let refused = shelf.save("%", None).is_err();
+        let names: Vec<_> = shelf.saved().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+        let (first, mine) =
+            (std::fs::read(directory.join("a-b-1.png")).unwrap(), std::fs::read(directory.join("a-b-2.png")).unwrap());
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!((first, mine, refused), (vec![0, 1, 2], b"mine".to_vec(), true));
+        assert_eq!(names, ["a-b-1.png", "a-b-3.png"]);
+    }
+}

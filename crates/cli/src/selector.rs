@@ -1,0 +1,170 @@
+//! Which tool a person means by the first words of a call.
+//!
+//! A word is never cut where a separator happens to stand: it is compared with the names that are configured.
+
+use wharf_spec::Untrusted;
+
+use crate::failure::Failure;
+use crate::servers::{is_address, is_entry_of_file};
+
+/// What people put between a server and its tool.
+const SEPARATORS: [&str; 5] = ["::", "__", ".", "/", ":"];
+
+/// A server and a tool, and what is left of the words.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Selected<'a> {
+    /// The word for the server; none where the command gives it in another way.
+    pub server: Option<&'a str>,
+    pub tool: &'a str,
+    /// What stands between the brackets of `tool(…)`.
+    pub expression: Option<&'a str>,
+    pub rest: &'a [String],
+}
+
+/// Finds server and tool in the words of a call. The names are those of the configuration; where the server is given in
+/// another way, the first word is the tool.
+pub fn select<'a>(words: &'a [String], names: &[&'a str], server_is_given: bool) -> Result<Selected<'a>, Failure> {
+    let Some((first, rest)) = words.split_first() else { return Err(no_tool(None)) };
+    if server_is_given {
+        let (tool, expression) = call_of(first);
+        return Ok(Selected { server: None, tool, expression, rest });
+    }
+    if is_address(first) || is_entry_of_file(first) || names.contains(&first.as_str()) {
+        let Some((tool, rest)) = rest.split_first() else { return Err(no_tool(Some(first))) };
+        let (tool, expression) = call_of(tool);
+        return Ok(Selected { server: Some(first), tool, expression, rest });
+    }
+    let (joined, expression) = call_of(first);
+    match readings(joined, names).as_slice() {
+        [] => match rest.split_first() {
+            // A server that is not there: whoever looks it up says so.
+            Some((tool, rest)) => {
+                let (tool, expression) = call_of(tool);
+                Ok(Selected { server: Some(first), tool, expression, rest })
+            }
+            None => Ok(Selected { server: Some(first), tool: "", expression, rest }),
+        },
+        [(server, tool)] => Ok(Selected { server: Some(server), tool, expression, rest }),
+        several => Err(ambiguous(joined, several)),
+    }
+}
+
+/// `tool(…)` as the tool and what stands between the brackets.
+fn call_of(word: &str) -> (&str, Option<&str>) {
+    match word.strip_suffix(')').and_then(|open| open.split_once('(')) {
+        Some((tool, inside)) => (tool, Some(inside)),
+        None => (word, None),
+    }
+}
+
+/// Every way to read a word as a server and its tool. Of names that begin alike the longest counts, so that what is
+/// left is one reading for each way of joining the two.
+fn readings<'a>(word: &'a str, names: &[&'a str]) -> Vec<(&'a str, &'a str)> {
+    let after = |word: &'a str, name: &str| -> Option<&'a str> {
+        let rest = word.strip_prefix(name)?;
+        SEPARATORS.iter().find_map(|separator| rest.strip_prefix(separator)).filter(|tool| !tool.is_empty())
+    };
+    let longest = |read: &dyn Fn(&'a str) -> Option<&'a str>| {
+        let found = names.iter().filter_map(|name| Some((*name, read(name)?)));
+        found.max_by_key(|(name, _)| name.len())
+    };
+    let plain = longest(&|name| after(word, name));
+    let prefixed = longest(&|name| word.strip_prefix("mcp__").and_then(|word| after(word, name)));
+    // The whole word is the tool's alias then: the slug in it is not its name.
+    let slug = longest(&|name| word.strip_prefix("mcp_")?.strip_prefix(name)?.strip_prefix('_').map(|_| word));
+    let slug = slug.filter(|_| !word.starts_with("mcp__"));
+    let at = longest(&|name| word.strip_suffix(name)?.strip_suffix('@').filter(|tool| !tool.is_empty()));
+    let mut all: Vec<(&str, &str)> = Vec::new();
+    for reading in [plain, prefixed, slug, at].into_iter().flatten() {
+        if !all.contains(&reading) {
+            all.push(reading);
+        }
+    }
+    all
+}
+
+fn no_tool(server: Option<&str>) -> Failure {
+    match server {
+        Some(server) => Failure::usage(format_args!("no tool of `{}` was named", Untrusted::new(server)))
+            .hint(format_args!("`wharf tools {server}` shows what there is")),
+        None => Failure::usage("no tool was named").hint("`wharf tools` shows what there is"),
+    }
+}
+
+fn ambiguous(word: &str, readings: &[(&str, &str)]) -> Failure {
+    let shown: Vec<String> = readings.iter().map(|(server, tool)| format!("`{tool}` of `{server}`")).collect();
+    Failure::usage(format_args!("`{}` could be {}", Untrusted::new(word), shown.join(" or ")))
+        .hint("write the server and the tool as two words")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 5] = ["git", "git__hub", "a-b", "x", "X"];
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[track_caller]
+    fn check(line: &str, server: &str, tool: &str) {
+        let words = words(line);
+        let selected = select(&words, &NAMES, false).unwrap();
+        assert_eq!(
+            (selected.server, selected.tool, selected.rest),
+            (Some(server), tool, &["k=v".to_owned()][..]),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn every_spelling_is_read() {
+        for line in [
+            "git log k=v",
+            "git.log k=v",
+            "git/log k=v",
+            "git:log k=v",
+            "git::log k=v",
+            "git__log k=v",
+            "mcp__git__log k=v",
+            "log@git k=v",
+        ] {
+            check(line, "git", "log");
+        }
+        check("git__hub__log k=v", "git__hub", "log");
+        check("git__hu__log k=v", "git", "hu__log");
+        check("a-b.c.d k=v", "a-b", "c.d");
+        check("mcp_git_log_0a1b2c3d k=v", "git", "mcp_git_log_0a1b2c3d");
+        check("x.y k=v", "x", "y");
+        check("X.y k=v", "X", "y");
+        check("https://host/mcp echo k=v", "https://host/mcp", "echo");
+        check("some.json:git log k=v", "some.json:git", "log");
+        check("nobody log k=v", "nobody", "log");
+    }
+
+    #[test]
+    fn what_could_be_two_things_is_neither() {
+        let failure = select(&words("mcp__x__y k=v"), &["mcp", "x"], false).unwrap_err();
+        assert_eq!(failure.error.message, "`mcp__x__y` could be `x__y` of `mcp` or `y` of `x`");
+        for line in ["git", "https://host/mcp"] {
+            let failure = select(&words(line), &NAMES, false).unwrap_err();
+            assert_eq!(failure.error.message, format!("no tool of `{line}` was named"));
+        }
+        assert!(select(&[], &NAMES, false).is_err());
+    }
+
+    #[test]
+    fn a_call_is_read_from_its_brackets() {
+        for (line, given, server, tool) in [
+            ("git.log(a:1)", false, Some("git"), "log"),
+            ("git log(a:1)", false, Some("git"), "log"),
+            ("log(a:1)", true, None, "log"),
+        ] {
+            let words = words(line);
+            let expected = Selected { server, tool, expression: Some("a:1"), rest: &[] };
+            assert_eq!(select(&words, &NAMES, given).unwrap(), expected);
+        }
+        assert_eq!(select(&words("log k=(v)"), &NAMES, true).unwrap().expression, None);
+    }
+}

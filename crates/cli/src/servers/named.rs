@@ -1,0 +1,99 @@
+//! A server by a word: a name of the configuration, an address, or an entry of some file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wharf_spec::{ServerEntry, ServerName};
+
+use super::Dial;
+use crate::configured::{ConfigArgs, Configuration};
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// Endings of files that servers are configured in.
+const FILES: [&str; 5] = [".json", ".jsonc", ".yaml", ".yml", ".toml"];
+
+/// The names that are configured.
+pub fn names(session: &Session) -> Result<Vec<&str>, Failure> {
+    Ok(session.configuration.config()?.servers.iter().map(|server| server.name.as_str()).collect())
+}
+
+/// Every server that may be used, and why others that were meant are not there.
+pub async fn all(session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
+    session.configuration.entries().await
+}
+
+/// The server that a word stands for.
+pub async fn named(session: &Session, word: &str, dial: &Dial) -> Result<ServerEntry, Failure> {
+    if is_address(word) {
+        let mut servers = Vec::new();
+        dial.resolve(&[word.to_owned()], &mut servers)?;
+        return servers.pop().ok_or_else(|| Failure::other("an address stands for no server"));
+    }
+    if let Some((file, name)) = entry_of_file(word) {
+        return of_file(session, file)?.entry(name).await;
+    }
+    if names(session)?.is_empty() {
+        let mut failure = nowhere(session);
+        failure.error.message = format!("there is no server `{word}`: none is configured");
+        return Err(failure);
+    }
+    session.configuration.entry(word).await
+}
+
+/// Whether a word is the address of a server.
+pub fn is_address(word: &str) -> bool {
+    word.starts_with("http://") || word.starts_with("https://")
+}
+
+/// Whether a word is `FILE:NAME`.
+pub fn is_entry_of_file(word: &str) -> bool {
+    entry_of_file(word).is_some()
+}
+
+/// The file and the name of `servers.json:name`.
+fn entry_of_file(word: &str) -> Option<(&str, &str)> {
+    let (file, name) = word.rsplit_once(':')?;
+    let is_file = FILES.iter().any(|ending| file.to_ascii_lowercase().ends_with(ending));
+    (is_file && ServerName::new(name).is_ok()).then_some((file, name))
+}
+
+/// What one file configures, as if it had been given with `--config` and `--only-config`.
+fn of_file(session: &Session, file: &str) -> Result<Configuration, Failure> {
+    if !session.surroundings.cwd.join(Path::new(file)).is_file() {
+        return Err(Failure::usage(format_args!("there is no file `{file}`")));
+    }
+    Ok(Configuration::new(ConfigArgs::only(file), &session.surroundings, Arc::clone(&session.console)))
+}
+
+/// Nobody has said which server is meant.
+pub fn nowhere(session: &Session) -> Failure {
+    if names(session).is_ok_and(|names| !names.is_empty()) {
+        let failure = Failure::usage("no server was given");
+        return failure.hint("name one; `wharf list` shows those that are configured");
+    }
+    Failure::usage("no server is configured, and none was given")
+        .hint("`wharf add NAME -- COMMAND` or `wharf add NAME URL` configures one")
+        .hint("--stdio \"COMMAND\" or --url URL takes one for this once; --stdio \"wharf demo-server\" is one to try")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_names_are_told_apart() {
+        for (word, expected) in [
+            ("servers.json:git", Some(("servers.json", "git"))),
+            ("/a/b.c/x.TOML:my-git", Some(("/a/b.c/x.TOML", "my-git"))),
+            ("a:b.yaml:c", Some(("a:b.yaml", "c"))),
+            ("git:log", None),
+            ("servers.json", None),
+            ("servers.json:", None),
+            ("servers.json:a b", None),
+        ] {
+            assert_eq!(entry_of_file(word), expected, "{word}");
+        }
+        assert!(is_address("https://x/mcp") && !is_address("httpx") && !is_address("git"));
+    }
+}

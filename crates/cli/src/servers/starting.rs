@@ -1,0 +1,53 @@
+//! A word on servers that are being started.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::session::Session;
+
+/// After this long a start is worth a word.
+const WORTH_A_WORD: Duration = Duration::from_millis(200);
+/// How often that word moves.
+const TICK: Duration = Duration::from_millis(100);
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// Waits for something; meanwhile, on a terminal, a line says what is being waited for and since when.
+pub async fn while_starting<T>(
+    session: &Session,
+    began: Instant,
+    told: impl Fn() -> String,
+    work: impl Future<Output = T>,
+) -> T {
+    if !session.console.has_status() {
+        return work.await;
+    }
+    tokio::pin!(work);
+    loop {
+        let tick = (Instant::now() + TICK).max(began + WORTH_A_WORD);
+        tokio::select! {
+            biased;
+            done = &mut work => {
+                session.console.clear();
+                return done;
+            }
+            () = tokio::time::sleep_until(tick) => session.console.status(&frame(&told(), began.elapsed())),
+        }
+    }
+}
+
+fn frame(told: &str, since: Duration) -> String {
+    let turn = usize::try_from(since.as_millis() / TICK.as_millis()).unwrap_or(0);
+    format!("{} {told}, {} s", FRAMES[turn % FRAMES.len()], since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_moves() {
+        assert_eq!(frame("git · starting", Duration::from_millis(250)), "⠹ git · starting, 0 s");
+        assert_eq!(frame("git · starting", Duration::from_millis(1300)), "⠸ git · starting, 1 s");
+    }
+}

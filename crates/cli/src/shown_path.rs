@@ -1,0 +1,35 @@
+//! Paths as people read them.
+
+use std::path::Path;
+
+use wharf_spec::{Surroundings, Untrusted};
+
+/// A path from the working directory or from home where it lies below, escaped.
+pub fn shown_path(path: &Path, around: &Surroundings) -> String {
+    let home = around.var("HOME").map(Path::new).filter(|home| home.is_absolute());
+    let text = match (path.strip_prefix(&around.cwd), home.and_then(|home| path.strip_prefix(home).ok())) {
+        (Ok(below), _) if !below.as_os_str().is_empty() => below.display().to_string(),
+        (_, Some(below)) => format!("~/{}", below.display()),
+        _ => path.display().to_string(),
+    };
+    Untrusted::new(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_begin_where_people_are() {
+        let around = Surroundings { env: vec![("HOME".into(), "/home/me".into())], cwd: "/home/me/work".into() };
+        for (path, expected) in [
+            ("/home/me/work/.mcp.json", ".mcp.json"),
+            ("/home/me/.config/wharf/config.json", "~/.config/wharf/config.json"),
+            ("/home/meander/x", "/home/meander/x"),
+            ("/etc/x\u{1b}", "/etc/x\\u{1b}"),
+            ("WHARF_MCP_SERVERS", "WHARF_MCP_SERVERS"),
+        ] {
+            assert_eq!(shown_path(Path::new(path), &around), expected);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Servers by the names they are configured under: selectors, rules, filters, and what is kept between two calls.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Ran, WHARF, finished, named_pipe, wharf};
+use crate::terminal::Terminal;
+
+/// A home with a configuration of its own.
+struct Harbour(tempfile::TempDir);
+
+impl Harbour {
+    /// Two servers, `quay` and `pier.x`'s namesake `quay__x`, and a rule.
+    fn new() -> Self {
+        let demo = json!({ "command": WHARF, "args": ["demo-server", "--revision", "2026-07-28"] });
+        let mut filtered = demo.clone();
+        filtered["excludeTools"] = json!(["crash", "slo*"]);
+        Self::with(&json!({
+            "mcpServers": { "quay": demo, "quay__x": filtered },
+            "permissions": [{ "tool": "mcp__quay__crash", "action": "deny" }],
+        }))
+    }
+
+    fn with(config: &Value) -> Self {
+        let harbour = Self(tempfile::tempdir().unwrap());
+        std::fs::write(harbour.0.path().join("config.json"), config.to_string()).unwrap();
+        harbour
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = wharf(words);
+        command.env("HOME", self.path()).env("WHARF_CONFIG", self.path().join("config.json")).current_dir(self.path());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Ran {
+        finished(self.command(words).output().unwrap())
+    }
+}
+
+#[track_caller]
+fn check(ran: &Ran, code: i32, stdout: &str, stderr: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), stdout), "{ran:?}");
+    assert!(ran.stderr.starts_with(stderr) && ran.stderr.is_empty() == stderr.is_empty(), "{ran:?}");
+}
+
+#[test]
+fn every_way_to_name_a_tool() {
+    let harbour = Harbour::new();
+    for words in [
+        &["quay", "echo"][..],
+        &["quay.echo"],
+        &["quay/echo"],
+        &["quay:echo"],
+        &["quay__echo"],
+        &["mcp__quay__echo"],
+        &["quay__x__echo"],
+        &["quay", "mcp__quay__echo"],
+        &["config.json:quay", "echo"],
+    ] {
+        let words: Vec<&str> = ["call"].iter().chain(words).copied().chain(["text=ahoy"]).collect();
+        check(&harbour.run(&words), 0, "ahoy\n", "");
+    }
+    check(&harbour.run(&["call", "quay.add(a: 1, b: 2)"]), 0, "3\n", "");
+    check(
+        &harbour.run(&["call", "quai", "echo"]),
+        2,
+        "",
+        "error: there is no server `quai`.\n  hint: did you mean `quay`",
+    );
+    check(&harbour.run(&["call", "quay"]), 2, "", "error: no tool of `quay` was named.\n  hint: `wharf tools quay`");
+    check(&harbour.run(&["call", "no.json:quay", "echo"]), 2, "", "error: there is no file `no.json`.\n");
+    let ran = harbour.run(&["call", "quay", "echo", "text=a", "--header", "A=b"]);
+    check(&ran, 2, "", "error: --header, --transport, --proxy, --ca and --client-cert are for a server at a URL.\n");
+    let ran = harbour.run(&["call", "quay", "echo", "text=a", "--env", "A=b"]);
+    check(&ran, 2, "", "error: --env, --cwd and --inherit-env are for a server that is started here.\n");
+}
+
+#[test]
+fn the_other_commands_take_names_too() {
+    let harbour = Harbour::new();
+    let ran = harbour.run(&["read", "quay", "demo://greeting"]);
+    check(&ran, 0, "Ahoy! Welcome to the Wharf demo server.\n", "");
+    assert!(harbour.run(&["prompt", "quay", "welcome", "name=Ada"]).stdout.contains("Ada"));
+    assert!(harbour.run(&["templates", "quay"]).stdout.contains("\n  demo://dock/{berth}  "));
+    for list in ["resources", "prompts"] {
+        let both = harbour.run(&[list]);
+        assert!(both.stdout.starts_with("quay  ") && both.stdout.contains("\n\nquay__x  "), "{both:?}");
+    }
+    check(&harbour.run(&["read", "demo://greeting"]), 2, "", "error: `demo://greeting` is a server or a URI");
+    let nowhere = Harbour::with(&json!({}));
+    check(&nowhere.run(&["tools"]), 2, "", "error: no server is configured, and none was given.\n  hint: `wharf add");
+    check(&nowhere.run(&["call", "quay", "echo"]), 2, "", "error: there is no server `quay`: none is configured.\n");
+}
+
+#[test]
+fn rules_and_filters_hold() {
+    let harbour = Harbour::new();
+    let ran = harbour.run(&["call", "quay", "crash"]);
+    check(&ran, 5, "", "error: quay: ");
+    assert!(ran.stderr.contains("mcp__quay__crash") && ran.stderr.contains("config.json:"), "{ran:?}");
+    assert_eq!(harbour.run(&["call", "quay", "crash", "--json"]).json()["error"]["kind"], "denied");
+    let ran = harbour.run(&["call", "quay__x", "crash"]);
+    check(&ran, 2, "", "error: quay__x: there is no tool `crash`.\n");
+    assert!(ran.stderr.contains("2 of its tools are filtered out"), "{ran:?}");
+    let document = harbour.run(&["tools", "quay__x", "--json"]).json();
+    let tools = document["items"].as_array().unwrap();
+    assert!(!tools.iter().any(|tool| tool["name"] == "crash" || tool["name"] == "slow"), "{document}");
+    let echo = tools.iter().find(|tool| tool["name"] == "echo").unwrap();
+    assert!(echo["alias"].as_str().unwrap().starts_with("mcp_"), "{echo}");
+    // The alias is one to call it by.
+    check(&harbour.run(&["call", "quay__x", echo["alias"].as_str().unwrap(), "text=a"]), 0, "a\n", "");
+}
+
+#[test]
+fn calls_are_written_down() {
+    let harbour = Harbour::new();
+    harbour.run(&["call", "quay", "add", "a=1", "b=2"]);
+    harbour.run(&["call", "quay", "fail"]);
+    harbour.run(&["call", "quay", "crash"]);
+    let audit = std::fs::read_to_string(harbour.path().join(".local/state/wharf/audit.jsonl")).unwrap();
+    let entries: Vec<Value> =
+        audit.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["entry"].take()).collect();
+    let told: Vec<(&str, &str)> = entries
+        .iter()
+        .map(|entry| {
+            let outcome = entry["verdict"].as_str().unwrap_or(if entry["success"] == true { "fine" } else { "failed" });
+            (entry["tool"].as_str().unwrap(), outcome)
+        })
+        .collect();
+    assert_eq!(told, [("add", "allow"), ("add", "fine"), ("fail", "allow"), ("fail", "failed"), ("crash", "deny")]);
+    assert!(entries.iter().all(|entry| entry["caller"] == "person"), "{audit}");
+}
+
+#[test]
+fn nothing_to_write_to_costs_a_warning() {
+    let harbour = Harbour::new();
+    std::fs::create_dir(harbour.path().join(".local")).unwrap();
+    std::fs::write(harbour.path().join(".local/state"), "a file").unwrap();
+    let ran = harbour.run(&["call", "quay", "echo", "text=a"]);
+    check(&ran, 0, "a\n", "warning: nothing is written to ");
+}
+
+#[test]
+fn help_starts_a_server_once() {
+    let script = r#"echo started >> started; exec "$0" demo-server"#;
+    let server = json!({ "command": "/bin/sh", "args": ["-c", script, WHARF] });
+    let harbour = Harbour::with(&json!({ "mcpServers": { "quay": server } }));
+    let help = "Usage: wharf call quay add [ARGUMENT]...\n\nArguments:\n  a  (number, required)";
+    for _ in 0..2 {
+        let ran = harbour.run(&["call", "quay", "add", "--help"]);
+        assert!(ran.code == Some(0) && ran.stdout.contains(help), "{ran:?}");
+        assert!(ran.stdout.contains("\nExamples:\n  wharf call quay add a=1 b=1\n"), "{ran:?}");
+    }
+    assert_eq!(std::fs::read_to_string(harbour.path().join("started")).unwrap(), "started\n");
+    let ran = harbour.run(&["call", "quay", "ad", "--help"]);
+    check(&ran, 2, "", "error: quay: there is no tool `ad`.\n  hint: did you mean `add`?");
+}
+
+#[test]
+fn the_most_like_comes_first() {
+    let harbour = Harbour::new();
+    let document = harbour.run(&["tools", "--search", "echo", "--json"]).json();
+    let found: Vec<_> =
+        document["items"].as_array().unwrap().iter().map(|item| (&item["server"], &item["name"])).collect();
+    assert_eq!(found[..2], [(&json!("quay"), &json!("echo")), (&json!("quay__x"), &json!("echo"))], "{document}");
+    let ran = harbour.run(&["tools", "quay", "--search", "reporting progress", "--schema"]);
+    assert_eq!(
+        ran.stdout.lines().nth(1),
+        Some("  slow  Waits for a while, reporting progress. Can be cancelled."),
+        "{ran:?}"
+    );
+    assert!(ran.stdout.contains("\n      seconds  ("), "{ran:?}");
+    check(&harbour.run(&["tools", "--search", "zebra"]), 0, "", "no tool is like these words\n");
+}
+
+#[test]
+fn a_start_that_takes_long_is_shown_on_a_terminal() {
+    let pipe = named_pipe("slow-start");
+    let script = format!(r#"read -r _ < {}; exec "$0" demo-server"#, pipe.display());
+    let server = json!({ "command": "/bin/sh", "args": ["-c", script, WHARF] });
+    let harbour = Harbour::with(&json!({ "mcpServers": { "quay": server } }));
+    for words in [&["call", "quay", "echo", "text=ahoy"][..], &["tools", "quay"]] {
+        let mut terminal = Terminal::run(&harbour.command(words));
+        terminal.expect(" quay · starting, 0 s");
+        std::fs::write(&pipe, "go\n").unwrap();
+        let ended = terminal.end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stdout.contains("ahoy") || ended.stdout.starts_with("quay  "), "{ended:?}");
+        assert!(ended.shown.ends_with("\r\u{1b}[2K"), "{ended:?}");
+    }
+}

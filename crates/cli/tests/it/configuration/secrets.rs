@@ -1,0 +1,104 @@
+//! `secret`, and that nothing shows one.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use super::world::{SHARED, USER, World};
+use crate::terminal::Terminal;
+
+const KEPT: &str = "home/.config/wharf/secrets.json";
+
+#[test]
+fn a_secret_is_kept_listed_and_forgotten() {
+    let world = World::new();
+    let ran = world.piped(&["secret", "set", "github"], "hush\n");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
+    let told =
+        "Kept github in ~/.config/wharf/secrets.json, which only you can read\n  next: write ${secret:github} where";
+    assert!(ran.stderr.starts_with(told) && !ran.stderr.contains("hush"), "{}", ran.stderr);
+    assert_eq!(std::fs::metadata(world.path(KEPT)).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(world.fine(&["secret", "list"]).stdout, "github\n");
+    assert_eq!(world.fine(&["secret", "list", "--json"]).json(), json!({"schema": 1, "items": [{"name": "github"}]}));
+    let ran = world.run(&["secret", "remove", "gihub"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("there is no secret `gihub`") && ran.stderr.contains("did you mean `github`"),
+        "{ran:?}"
+    );
+    world.fine(&["secret", "remove", "github"]);
+    assert_eq!(world.fine(&["secret", "list"]).stdout, "");
+    assert_eq!(world.piped(&["secret", "set", "a b"], "x").code, Some(2));
+}
+
+#[test]
+fn a_secret_is_typed_unseen() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world.command(&["secret", "set", "github"]));
+    terminal.answer("Secret for github (not shown): ", "hush");
+    let ended = terminal.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.shown);
+    assert!(!ended.shown.contains("hush"), "{}", ended.shown);
+    assert!(world.read(KEPT).contains("hush"));
+}
+
+/// Sixty secrets, in every place one may stand, are shown by nothing that is not told to.
+#[test]
+fn planted_secrets_are_never_shown() {
+    let (world, planted) = planted();
+    assert_eq!(planted, 60);
+    let mut commands: Vec<Vec<&str>> = vec![vec!["list"], vec!["validate"], vec!["list", "--scope", "project"]];
+    commands.extend(["s0", "s1", "s2", "h0", "h1", "h2", "bad", "odd"].map(|id| vec!["get", id]));
+    for command in commands {
+        for json in [false, true] {
+            let args: Vec<&str> = command.iter().copied().chain(json.then_some("--json")).collect();
+            let ran = world.run(&args);
+            let shown = format!("{}{}", ran.stdout, ran.stderr);
+            let leaks: Vec<&str> = shown.split("PLANTED").skip(1).map(|rest| &rest[..4]).collect();
+            assert!(leaks.is_empty(), "{args:?}: {leaks:?} in {shown}");
+        }
+    }
+    let revealed = world.fine(&["list", "--json", "--reveal"]).stdout;
+    let missing: Vec<usize> = (0..60).filter(|n| !revealed.contains(&format!("PLANTED{n:04}"))).collect();
+    assert!(missing.is_empty(), "{missing:?}: {revealed}");
+}
+
+/// A world with secrets in it, and how many.
+fn planted() -> (World, usize) {
+    let mut count = 0;
+    let mut secret = || {
+        count += 1;
+        format!("PLANTED{:04}", count - 1)
+    };
+    let mut servers = Vec::new();
+    for n in 0..3 {
+        let entry = json!({
+            "command": "npx",
+            "args": ["--api-key", secret(), format!("--token={}", secret()), "-H", format!("X-Id: {}", secret()),
+                format!("https://me:{}@h/?k={}", secret(), secret()), "-e", format!("DB_PASSWORD={}", secret()),
+                format!("postgres://u:{}@h/db", secret())],
+            "env": {"A": secret(), "B": format!("x${{HOME}}{}", secret()), "C": format!("${{NONE:-{}}}", secret())},
+        });
+        servers.push((format!("s{n}"), entry));
+    }
+    for n in 0..3 {
+        let entry = json!({
+            "url": format!("https://{}@h/mcp?key={}#{}", secret(), secret(), secret()),
+            "headers": {"Authorization": format!("Bearer {}", secret()), "X-Custom": secret()},
+            "oauth": {"client_id": "me", "client_secret": secret()},
+            "proxy": format!("http://p:{}@proxy/", secret()),
+        });
+        servers.push((format!("h{n}"), entry));
+    }
+    let bad = json!({"command": ["npx", secret()], "args": secret(), "env": {"A": [secret()]}, "url": secret()});
+    servers.push(("bad".to_owned(), bad));
+    let odd = json!({"command": "a", "heders": {"X": secret()}, "inner": [{"deep": secret()}], "password": secret(),
+        "env": {"T": secret()}, "toolTimeouts": {"a": 1000}});
+    servers.push(("odd".to_owned(), odd));
+    let world = World::new();
+    let text = json!({"mcpServers": servers.iter().cloned().collect::<serde_json::Map<_, _>>()}).to_string();
+    world.write(USER, &text);
+    let shared = json!({"mcpServers": {"s0": {"command": "b", "env": {"A": secret()}}}});
+    world.write(SHARED, &shared.to_string());
+    (world, count)
+}

@@ -1,0 +1,137 @@
+//! `list` and `get`.
+
+use serde_json::json;
+
+use super::world::{PROJECT, SHARED, USER, World};
+use crate::support::assert_harmless;
+
+#[test]
+fn without_servers_it_says_how_to_add_one() {
+    let ran = World::new().fine(&["list"]);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.starts_with("No MCP servers configured; add one: wharf add "), "{ran:?}");
+    assert_eq!(World::new().fine(&["ls", "--json"]).json(), json!({"schema": 1, "items": [], "problems": []}));
+}
+
+fn several() -> World {
+    let world = World::new();
+    world.write("home/.mcp.json", r#"{"mcpServers": {"two": {"command": "lower"}}}"#);
+    world.write(
+        USER,
+        "{\"mcpServers\": {\n\"one\": {\"url\": \"https://h/mcp\"},\n\"two\": {\"command\": \"npx\", \"args\": [\"-y\", \"x\"]},\n\
+         \"off\": {\"command\": \"a\", \"enabled\": false},\n\"bad\": {\"args\": []}}}",
+    );
+    world.write(SHARED, r#"{"mcpServers": {"one": {"command": "evil"}}}"#);
+    world.write(PROJECT, r#"{"mcpServers": {"new": {"url": "http://h/", "type": "sse"}}}"#);
+    world
+}
+
+#[test]
+fn every_entry_has_a_row() {
+    let ran = several().fine(&["list"]);
+    let rows: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    let user = "~/.config/wharf/config.json";
+    let expected = [
+        "ID TRANSPORT SOURCE STATE COMMAND OR URL FILE".to_owned(),
+        format!("bad ? global broken {user}:5"),
+        "new sse project unapproved http://h/ .wharf/config.json:1".to_owned(),
+        format!("off stdio global disabled a {user}:4"),
+        format!("one http global enabled https://h/mcp {user}:2"),
+        "· one stdio project unapproved evil .mcp.json:1".to_owned(),
+        format!("two stdio global enabled npx -y x {user}:3"),
+        "· two stdio global replaced lower ~/.mcp.json:1".to_owned(),
+    ];
+    assert_eq!(rows.iter().map(|row| row.join(" ")).collect::<Vec<_>>(), expected);
+    assert!(ran.stderr.contains(":5:8: `bad` has neither `command` nor `url`; give `command`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("wharf approve new one"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_scope_shows_its_own() {
+    for (scope, expected) in
+        [("project", "new one"), ("global", "bad off one two two"), ("effective", "bad new off one one two two")]
+    {
+        let document = several().fine(&["list", "--json", "--scope", scope]).json();
+        let ids: Vec<&str> =
+            document["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
+        assert_eq!(ids.join(" "), expected, "{scope}");
+    }
+}
+
+#[test]
+fn the_contract_of_list() {
+    let world = World::new().set("TOKEN", "hush");
+    let entry = r#"{"command": "npx", "args": ["--api-key", "hush"], "env": {"A": "hush", "T": "${TOKEN}"}, "timeout": 9000, "odd": "hush"}"#;
+    let file = world.write(USER, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
+    let mut item = world.fine(&["list", "--json"]).json()["items"][0].clone();
+    let problems = item.as_object_mut().unwrap().remove("problems").unwrap();
+    assert_eq!(
+        (&problems[0]["code"], &problems[0]["severity"], &problems[0]["line"]),
+        (&json!("unknown_key"), &json!("warning"), &json!(1))
+    );
+    let expected = json!({
+        "id": "x", "transport": "stdio", "source": "global", "file": file, "line": 1, "state": "enabled",
+        "enabled": true, "approved": true, "trust": false, "shadowed": false,
+        "command": "npx", "args": ["--api-key", "***"], "url": null, "env": {"A": "***", "T": "${TOKEN}"},
+        "headers": null, "timeout": 9000, "unknown": {"odd": "***"},
+        "references": [{"kind": "variable", "name": "TOKEN", "set": true}],
+    });
+    assert_eq!(item, expected);
+    let item = world.fine(&["list", "--json", "--reveal"]).json()["items"][0].clone();
+    assert_eq!((&item["args"][1], &item["env"]["A"]), (&json!("hush"), &json!("hush")));
+    assert_eq!(item["references"][0]["value"], "hush");
+}
+
+#[test]
+fn one_server_in_full() {
+    let world = World::new().set("TOKEN", "hush");
+    world.write("home/.mcp.json", r#"{"mcpServers": {"x": {"command": "lower"}}}"#);
+    let entry = r#"{"command": "npx", "args": ["-y", " odd "], "env": {"A": "hush", "N": "${NONE}", "T": "${TOKEN}"}, "trust": true, "timeout": 5}"#;
+    world.write(USER, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
+    let expected = "\
+x
+  Scope:       global (your own)
+  State:       enabled
+  File:        ~/.config/wharf/config.json:1
+  Type:        stdio
+  Command:     npx
+  Args:        -y
+               \" odd \"
+  Env:         A=***
+               N=${NONE} (not set)
+               T=${TOKEN} (set)
+  Settings:    trust: true
+               timeout: 5
+  Replaces:    ~/.mcp.json:1 (global)
+  Problem:     ";
+    let ran = world.fine(&["get", "x"]);
+    assert!(ran.stdout.starts_with(expected), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("5 ms is hardly meant; write 5000 for 5 s\n\nTo remove: wharf remove x\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(world.fine(&["get", "x", "--reveal"]).stdout.contains("T=${TOKEN} (set: hush)"));
+    let document = world.fine(&["get", "x", "--json"]).json();
+    assert_eq!((&document["schema"], &document["id"], &document["env"]["A"]), (&json!(1), &json!("x"), &json!("***")));
+    assert_eq!(document["others"][0]["command"], "lower");
+}
+
+#[test]
+fn an_unknown_server_is_told_with_what_may_be_meant() {
+    let ran = several().run(&["get", "twoo"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("error: there is no server `twoo`.\n  hint: did you mean `two`"), "{}", ran.stderr);
+}
+
+#[test]
+fn nothing_in_a_file_acts_on_a_terminal() {
+    let world = World::new();
+    world.write(SHARED, r#"{"mcpServers": {"x": {"command": "a\u001b[2J", "args": ["\u202ereverse"], "k\u0007": 1}}}"#);
+    for args in [&["list"][..], &["get", "x"], &["validate"]] {
+        let ran = world.run(args);
+        assert_harmless(&ran.stdout);
+        assert_harmless(&ran.stderr);
+        assert!(args[0] == "validate" || ran.stdout.contains(r"a\u{1b}[2J"), "{ran:?}");
+    }
+}

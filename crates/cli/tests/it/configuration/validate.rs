@@ -1,0 +1,79 @@
+//! `validate` and `schema`.
+
+use serde_json::json;
+
+use super::world::{PROJECT, USER, World};
+
+#[test]
+fn every_problem_is_told_under_its_file() {
+    let world = World::new();
+    world.write(
+        USER,
+        "{\n\"mcpServers\": {\n  \"x\": {\"args\": []},\n  \"y\": {\"command\": \"a\", \"env\": {\"A\": \"${NONE}\", \"B\": \"${secret:s}\"}}\n},\n\
+         \"permissions\": [{\"tool\": \"mcp__\", \"action\": \"deny\"}]}",
+    );
+    world.write(PROJECT, "{\"mcpServers\": }");
+    let ran = world.run(&["validate"]);
+    assert_eq!(ran.code, Some(2));
+    let lines: Vec<String> =
+        ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for expected in [
+        "~/.config/wharf/config.json",
+        "3:8 error `x` has neither `command` nor `url`",
+        "fix give `command` (and `args`) for a server to start, or `url` for one to dial",
+        "4:38 error the variable `NONE` is not set",
+        ".wharf/config.json",
+    ] {
+        assert!(lines.iter().any(|line| line == expected), "{expected}: {}", ran.stdout);
+    }
+    assert!(lines.iter().any(|line| line.starts_with("6:17 error the rule on `mcp__`: ")), "{}", ran.stdout);
+    assert!(lines.iter().any(|line| line.starts_with("1:16 error ")), "{}", ran.stdout);
+    assert!(ran.stderr.starts_with("2 servers: 4 errors, 0 warnings ("), "{}", ran.stderr);
+}
+
+#[test]
+fn warnings_fail_only_strictly() {
+    let world = World::new();
+    world.write(USER, r#"{"mcpServers": {"x": {"command": "a", "comand": "b"}}}"#);
+    assert_eq!(world.fine(&["validate"]).stderr.split('(').next(), Some("1 server: 1 warning "));
+    assert_eq!(world.run(&["validate", "--strict-config"]).code, Some(2));
+    let document = world.fine(&["validate", "--json"]).json();
+    assert_eq!(
+        (&document["success"], &document["errors"], &document["warnings"]),
+        (&json!(true), &json!(0), &json!(1))
+    );
+    let item = &document["items"][0];
+    assert_eq!(
+        (&item["code"], &item["server"], &item["line"], &item["column"]),
+        (&json!("unknown_key"), &json!("x"), &json!(1), &json!(39))
+    );
+    assert_eq!(item["fix"], "did you mean `command`?");
+}
+
+#[test]
+fn the_flag_is_the_command() {
+    let world = World::new();
+    world.write(USER, "{");
+    let (flag, command) = (world.run(&["--validate-config"]), world.run(&["validate"]));
+    assert_eq!((flag.code, &flag.stdout, &flag.stderr), (Some(2), &command.stdout, &command.stderr));
+    assert_eq!(World::new().fine(&["--validate-config"]).stderr, "0 servers: nothing is wrong (no file was found)\n");
+}
+
+#[test]
+fn one_file_is_looked_at_alone() {
+    let world = World::new();
+    world.write(USER, "{");
+    world.write("home/project/team.yaml", "mcpServers: {x: {command: a}}\n");
+    assert_eq!(world.fine(&["validate", "team.yaml"]).stderr, "1 server: nothing is wrong (team.yaml)\n");
+    let ran = world.run(&["validate", "none.json"]);
+    assert!(ran.code == Some(2) && ran.stdout.contains("there is no such file"), "{ran:?}");
+}
+
+#[test]
+fn the_schema_is_one_document() {
+    let ran = World::new().fine(&["schema"]);
+    let schema: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(schema["$defs"]["server"]["properties"]["timeout"]["minimum"], 1);
+    assert_eq!(schema["$defs"]["server"]["properties"]["transport"]["description"], "The same as `type`.");
+}

@@ -1,0 +1,116 @@
+//! `wharf logs`: what servers wrote to stderr, kept for later.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{Ran, assert_harmless, finished, wharf};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        finished(wharf(args).env("XDG_STATE_HOME", self.0.path()).output().unwrap())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join("wharf/logs").join(name)
+    }
+
+    /// Runs a server that says this and exits.
+    fn fail(&self, name: &str, script: &str) {
+        let program = self.0.path().join(name);
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let ran = self.run(&["tools", "--stdio", program.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// The lines without their times and process numbers.
+fn told(ran: &Ran) -> Vec<String> {
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_harmless(&ran.stdout);
+    let plain = |line: &str| {
+        let (time, rest) = line.split_once(' ').unwrap();
+        assert!(time.len() == 24 && time.ends_with('Z'), "{line}");
+        rest.trim_end_matches(|letter: char| letter.is_ascii_digit()).to_owned()
+    };
+    ran.stdout.lines().map(plain).collect()
+}
+
+#[test]
+fn a_server_that_dies_leaves_its_words() {
+    let place = Place::new();
+    place.fail("boom", "printf 'boom: missing API key\\n\\033[31mred' >&2; exit 3");
+    let log = place.run(&["logs", "boom"]);
+    // A server that dies of the first question is started twice.
+    let once = ["- started pid ", "| boom: missing API key", "| \\u{1b}[31mred", "- exited with code "];
+    assert_eq!(told(&log), [once, once].concat());
+    assert!(log.stdout.contains("- exited with code 3\n"));
+    assert_eq!((mode(&place.file("boom.log")), mode(&place.file(""))), (0o600, 0o700));
+    assert_eq!(told(&place.run(&["logs", "boom", "-n", "2"])), ["| \\u{1b}[31mred", "- exited with code "]);
+}
+
+#[test]
+fn all_servers_are_merged_by_time() {
+    let place = Place::new();
+    place.fail("one", "echo first >&2; exit 1");
+    place.fail("two", "echo second >&2; exit 1");
+    place.fail("one", "echo third >&2; exit 1");
+    let lines = told(&place.run(&["logs"]));
+    let said: Vec<&str> = lines.iter().filter(|line| line.contains('|')).map(String::as_str).collect();
+    assert_eq!(said, ["one | first", "one | first", "two | second", "two | second", "one | third", "one | third"]);
+    let document = place.run(&["logs", "two", "--json"]).json();
+    assert_eq!(document["schema"], 1);
+    let texts: Vec<&Value> = document["items"].as_array().unwrap().iter().map(|item| &item["text"]).collect();
+    assert_eq!(
+        (texts[1], texts[2], &document["items"][0]["server"]),
+        (&"second".into(), &"exited with code 1".into(), &"two".into())
+    );
+}
+
+#[test]
+fn a_server_nobody_knows() {
+    let place = Place::new();
+    let empty = place.run(&["logs"]);
+    assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), ""), "{empty:?}");
+    assert!(empty.stderr.contains("no logs yet") && empty.stderr.contains("wharf/logs"), "{empty:?}");
+    assert_eq!(place.run(&["logs", "--json"]).json()["items"], serde_json::json!([]));
+    place.fail("boom", "exit 1");
+    let ran = place.run(&["logs", "bomm"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    for part in ["no log of a server `bomm`", "did you mean `boom`?", "hint: logs are in ", "wharf/logs"] {
+        assert!(ran.stderr.contains(part), "{part:?} is missing in {ran:?}");
+    }
+}
+
+#[test]
+fn a_log_is_followed_across_a_new_generation() {
+    let place = Place::new();
+    place.fail("boom", "echo first >&2; exit 1");
+    let mut following =
+        wharf(["logs", "boom", "--follow", "--json", "-n", "1"]).env("XDG_STATE_HOME", place.0.path()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["text"], "exited with code 1");
+    std::fs::rename(place.file("boom.log"), place.file("boom.log.1")).unwrap();
+    place.fail("boom", "echo second >&2; exit 4");
+    let document = next();
+    assert!(document["text"].as_str().unwrap().starts_with("started pid "), "{document}");
+    assert_eq!((&document["schema"], &document["server"]), (&1.into(), &"boom".into()));
+    assert_eq!(next()["text"], "second");
+    assert_eq!(next()["text"], "exited with code 4");
+    following.kill().unwrap();
+    following.wait().unwrap();
+}

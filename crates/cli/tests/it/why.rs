@@ -1,0 +1,148 @@
+//! `wharf why`: every way to break is told by its word, with its evidence and one next step.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::house::{House, boom, shell, working};
+use crate::support::{Ran, assert_harmless, faultd};
+
+/// The line of a fault server as an entry.
+fn faulty(arguments: &str) -> Value {
+    let words = shlex::split(&faultd(arguments)).unwrap();
+    json!({"command": words[0], "args": words[1..]})
+}
+
+/// Where somebody answers everything with this status.
+fn site(status: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Ends with the test's process.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    address.to_string()
+}
+
+/// Runs it both ways, and checks the word, the exit code, the step that failed and something that was seen there.
+#[track_caller]
+fn check(house: &House, args: &[&str], code: &str, exit: i32, (step, seen): (&str, &str)) {
+    let args = ["why"].into_iter().chain(args.iter().copied()).collect::<Vec<_>>();
+    let text: Ran = house.run(&args);
+    assert_eq!(text.code, Some(exit), "{code}: {text:?}");
+    assert_harmless(&text.stdout);
+    assert!(text.stdout.contains(&format!("\n{code}: ")), "{code}: {}", text.stdout);
+    assert_eq!(text.stdout.lines().filter(|line| line.starts_with("next: ")).count(), 1, "{}", text.stdout);
+    let document = house.run(args.into_iter().chain(["--json"]));
+    assert_eq!(document.code, Some(exit), "{code}: {document:?}");
+    let document = document.json();
+    assert_eq!((&document["code"], &document["ok"], &document["schema"]), (&json!(code), &json!(false), &json!(1)));
+    assert!(document["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{document}");
+    let steps = document["steps"].as_array().unwrap();
+    let failed: Vec<&Value> = steps.iter().filter(|step| step["state"] == "failed").collect();
+    let [failed] = failed[..] else { panic!("{document}") };
+    assert_eq!(failed["name"], step, "{document}");
+    assert!(failed.to_string().contains(seen), "{seen:?} is missing in {failed}");
+    let at = steps.iter().position(|step| step["state"] == "failed").unwrap();
+    assert!(steps[..at].iter().all(|step| step["ok"] == true), "{document}");
+    assert!(steps[at + 1..].iter().all(|step| step["state"] == "not_reached" && step["ok"].is_null()), "{document}");
+    assert_eq!(steps.last().unwrap()["name"], "schema");
+}
+
+#[test]
+fn what_is_wrong_before_anything_is_started() {
+    let house = House::with(&json!({
+        "broken": {"args": ["x"]}, "off": {"command": "x", "enabled": false}, "mine": {"command": "x"},
+        "unset": {"command": "sh", "env": {"A": "${SET:-x}", "B": "${NOT_THERE}"}},
+        "secret": {"command": "sh", "env": {"A": "${secret:nobody-keeps-it}"}},
+    }));
+    house.write("project/.mcp.json", r#"{"mcpServers": {"theirs": {"command": "touch", "args": ["pwned"]}}}"#);
+    check(&house, &["mime"], "config.missing", 2, ("config", "there is no server `mime`"));
+    assert!(house.run(["why", "mime"]).stdout.contains("next: did you mean `mine`?"));
+    check(&house, &["broken"], "config.broken", 2, ("config", "config.json:1:"));
+    check(&house, &["off"], "config.disabled", 2, ("config", "switched off"));
+    check(&house, &["unset"], "expand.unset", 2, ("expand", "NOT_THERE: not set"));
+    check(&house, &["secret"], "expand.failed", 2, ("expand", "nobody-keeps-it"));
+    check(&house, &["theirs"], "approval.needed", 5, ("approval", "you have not approved it"));
+    assert!(!house.path("project/pwned").exists());
+    house.write("home/.mcp.json", "{\"mcpServers\": {");
+    check(&house, &["lost"], "config.broken", 2, ("config", "home/.mcp.json"));
+    let empty = House::with(&json!({}));
+    check(&empty, &["any"], "config.missing", 2, ("config", "no server is configured"));
+}
+
+#[test]
+fn what_is_wrong_with_a_program() {
+    let house = House::with(&json!({
+        "nowhere": {"command": "no-such-program"}, "plain": {"command": "./plain"},
+        "cwd": {"command": "sh", "cwd": "/no/such/place"}, "boom": boom(), "killed": shell("kill -9 $$"),
+        "noisy": shell(r"printf '\377\376{\000}\000\n\000'; cat >/dev/null"), "mute": faulty("S10-mute"),
+        "future": faulty("32022-disjoint"), "lists": faulty("S03-list"),
+    }));
+    house.write("project/plain", "no program");
+    check(&house, &["nowhere"], "path.not_found", 3, ("path", "/usr/bin"));
+    check(&house, &["plain"], "path.not_executable", 3, ("path", "cannot be executed"));
+    check(&house, &["cwd"], "path.no_directory", 3, ("path", "/no/such/place"));
+    check(&house, &["boom"], "spawn.exited", 3, ("spawn", "stderr: boom: missing API key"));
+    check(&house, &["killed"], "spawn.killed", 3, ("spawn", "SIGKILL"));
+    check(&house, &["noisy"], "handshake.not_mcp", 3, ("handshake", "does not speak MCP"));
+    check(&house, &["mute", "--timeout", "700ms"], "handshake.timeout", 7, ("handshake", "700 ms"));
+    check(&house, &["future"], "handshake.revision", 3, ("handshake", "2031-01-01"));
+    check(&house, &["lists"], "list.failed", 3, ("list", "exited with code 1"));
+}
+
+#[test]
+fn what_is_wrong_with_an_address() {
+    let at = |address: String| json!({ "url": format!("http://{address}/mcp?key=hush-hush") });
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let house = House::with(&json!({
+        "closed": at(closed), "login": at(site("401 Unauthorized")), "denied": at(site("403 Forbidden")),
+        "path": at(site("404 Not Found")), "plain": {"url": format!("https://{}/mcp", site("200 OK"))},
+        "header": {"url": "http://127.0.0.1:9/mcp", "headers": {"a b": "c"}},
+    }));
+    check(&house, &["closed"], "http.unreachable", 3, ("dial", "key=***"));
+    check(&house, &["login"], "login.needed", 4, ("login", "HTTP 401"));
+    check(&house, &["denied"], "login.denied", 5, ("login", "HTTP 403"));
+    check(&house, &["path"], "http.status", 3, ("handshake", "HTTP 404"));
+    check(&house, &["plain"], "tls.untrusted", 3, ("tls", "no secure connection"));
+    check(&house, &["header"], "http.setup", 2, ("dial", "header"));
+    for id in ["closed", "login", "denied", "path"] {
+        assert!(!house.run(["why", id]).stdout.contains("hush-hush"));
+    }
+}
+
+#[test]
+fn nothing_is_wrong() {
+    let mut server = working();
+    server["env"] = json!({"TOKEN": "${TOKEN}", "OTHER": "${OTHER:-none}"});
+    let house = House::with(&json!({ "demo": server }));
+    house.write("home/.mcp.json", r#"{"mcpServers": {"demo": {"command": "other"}}}"#);
+    let run = |args: &[&str]| {
+        let output = house.command(["why", "demo"].iter().chain(args)).env("TOKEN", "hush-hush").output().unwrap();
+        crate::support::finished(output)
+    };
+    let ran = run(&[]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    for part in [
+        "home/.config/wharf/config.json:1:",
+        "replaces ",
+        "TOKEN: set",
+        "OTHER: not set, so its default is taken",
+        "not needed: it is your own",
+        "✓ path",
+        "✓ handshake",
+        "speaks 2026-07-28",
+        "\nnothing is wrong\n",
+    ] {
+        assert!(ran.stdout.contains(part), "{part:?} is missing in {}", ran.stdout);
+    }
+    let document = run(&["--json"]).json();
+    assert_eq!((&document["ok"], &document["revision"]), (&json!(true), &json!("2026-07-28")), "{document}");
+    assert!(document["tools"].as_u64().unwrap() > 3 && document["code"].is_null() && document["error"].is_null());
+    assert!(!ran.stdout.contains("hush-hush") && !document.to_string().contains("hush-hush"));
+}

@@ -1,0 +1,128 @@
+//! The transcripts in the documentation, replayed against the built binary.
+//!
+//! A block that begins with ```` ```console ```` is a transcript: `$ ` begins a command, which a shell runs, `> ` continues
+//! it, and the lines below are everything it prints, to stdout and stderr, up to the next command. `[exit 3]` as the last
+//! line stands for an exit code that is not zero, and a line that is only `…` for any lines or none. All blocks of a page
+//! follow each other in one new home (`~`) and one new project (`~/harbour`, where they run) with nothing in the
+//! environment. Times, process ids and ports may be others than those in the page.
+//!
+//! A ```` ```console tty ```` block has to read the same in a terminal of 100 columns as in a pipe, but for where lines break; ```` ```console
+//! terminal ```` is for a terminal alone, and there `‹yes›` is what somebody types. `UPDATE_TRANSCRIPTS=1` writes what was
+//! printed into the pages.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "in a test, that is how things fail; and it is told by the environment to write instead of comparing"
+)]
+
+mod compare;
+mod completing;
+mod page;
+mod place;
+mod screen;
+mod terminal;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use compare::{difference, flows, kept, matches};
+use page::{Page, Where};
+use place::Place;
+
+/// The pages whose transcripts are replayed.
+const PAGES: [&str; 2] = ["README.md", "docs/guide.md"];
+
+/// Commands that no transcript shows yet. To be emptied.
+const NOT_SHOWN: [&str; 0] = [];
+
+#[test]
+fn the_readme_tells_the_truth() {
+    replay(PAGES[0]);
+}
+
+#[test]
+fn the_guide_tells_the_truth() {
+    replay(PAGES[1]);
+}
+
+#[test]
+fn every_command_is_shown() {
+    let pages = PAGES.map(|page| Page::read(&path(page)));
+    let shown: BTreeSet<String> = pages.iter().flat_map(Page::commands).collect();
+    let help = Command::new(place::WHARF).arg("--help").env_clear().output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let listed = listed_commands(&help);
+    assert!(listed.len() > 10, "{help}");
+    let missing: Vec<&str> = listed.into_iter().filter(|command| !shown.contains(*command)).collect();
+    assert_eq!(missing, NOT_SHOWN, "commands without a transcript");
+}
+
+fn path(page: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join(page)
+}
+
+/// Replays a page twice, each time in a new place: in a pipe, and with the blocks that ask for it in a terminal.
+#[track_caller]
+fn replay(name: &str) {
+    let file = path(name);
+    let mut page = Page::read(&file);
+    assert!(!page.blocks.is_empty(), "{name} has no transcripts");
+    let mut differences = Vec::new();
+    for pass in [Pass::Pipe, Pass::Terminal] {
+        differences.extend(replay_in(pass, &mut page, name));
+    }
+    if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
+        std::fs::write(&file, page.text()).unwrap();
+    } else {
+        assert!(
+            differences.is_empty(),
+            "{}\n\nif that is how it should be: UPDATE_TRANSCRIPTS=1 cargo test -p wharf-cli --test transcripts",
+            differences.join("\n")
+        );
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Pass {
+    Pipe,
+    Terminal,
+}
+
+/// Gives what differs, and puts what was printed into the page.
+fn replay_in(pass: Pass, page: &mut Page, name: &str) -> Vec<String> {
+    let place = Place::new();
+    let mut differences = Vec::new();
+    for block in &mut page.blocks {
+        let on_terminal = block.place == Where::Terminal || (pass, block.place) == (Pass::Terminal, Where::Both);
+        for step in &mut block.steps {
+            let expected = step.expected();
+            let (printed, same) = if on_terminal {
+                let printed = place.on_terminal(&step.command, &step.typed());
+                let same = flows(&expected, &printed);
+                (printed, same)
+            } else {
+                let printed = place.in_pipe(&step.command);
+                let same = matches(&expected, &printed);
+                (printed, same)
+            };
+            if !same {
+                let head = format!("{name}:{}, {pass:?}: $ {}", step.line, step.command);
+                differences.push(format!("{head}\n{}", difference(&expected, &printed)));
+                step.output = kept(&step.output, &printed);
+            }
+        }
+    }
+    differences
+}
+
+/// The names below `Commands:`.
+fn listed_commands(help: &str) -> Vec<&str> {
+    let (_, after) = help.split_once("Commands:\n").unwrap();
+    let lines = after.lines().take_while(|line| !line.is_empty());
+    lines
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect()
+}

@@ -1,0 +1,145 @@
+//! Errors without the secrets of the server they are about.
+//!
+//! Done once, where an error comes into being, so that whoever shows it need not think of it. A server's own code and
+//! data stay as they are: they are handed on and not shown.
+
+use std::sync::Arc;
+
+use wharf_spec::Redactor;
+
+use super::{CallError, ConnectCause, Gone, GoneCause};
+
+impl CallError {
+    /// The same without secrets in its texts.
+    pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
+        if redactor.is_empty() {
+            return self;
+        }
+        match &mut self {
+            Self::Refused(error) => mask(&mut error.message, redactor),
+            Self::Protocol(text) | Self::Invalid(text) | Self::Task(text) | Self::Listing { problem: text, .. } => {
+                mask(text, redactor);
+            }
+            Self::TimedOut { hint: Some(text), .. } | Self::Status { detail: text, .. } => mask(text, redactor),
+            Self::Unauthorized { challenge, said, .. } => {
+                challenge.iter_mut().chain([said]).for_each(|text| mask(text, redactor));
+            }
+            Self::ServerGone(gone) | Self::OutcomeUnknown(gone) => mask_gone(gone, redactor),
+            _ => {}
+        }
+        self
+    }
+}
+
+impl ConnectCause {
+    /// The same without secrets in its texts.
+    pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
+        if redactor.is_empty() {
+            return self;
+        }
+        match &mut self {
+            Self::BadAddress(text) | Self::BadHeader(text) | Self::Protocol(text) => mask(text, redactor),
+            Self::Unauthorized { challenge: Some(text), .. }
+            | Self::Status { detail: text, .. }
+            | Self::TimedOut { hint: Some(text), .. } => mask(text, redactor),
+            Self::BadEndpoint { endpoint, stream } => {
+                [endpoint, stream].into_iter().for_each(|text| mask(text, redactor));
+            }
+            Self::Gone(gone) => mask_gone(gone, redactor),
+            Self::Refused(error) => mask(&mut error.message, redactor),
+            Self::NoCommonRevision(texts) => texts.iter_mut().for_each(|text| mask(text, redactor)),
+            _ => {}
+        }
+        self
+    }
+}
+
+impl Gone {
+    /// The same without secrets in its texts.
+    pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
+        if let GoneCause::Unreachable { what, .. } | GoneCause::Cut(what) = &mut self.cause {
+            mask(what, redactor);
+        }
+        self.hint.iter_mut().chain(&mut self.stderr).for_each(|text| mask(text, redactor));
+        self
+    }
+}
+
+fn mask_gone(gone: &mut Arc<Gone>, redactor: &Redactor) {
+    *gone = Arc::new(Gone::clone(gone).masked(redactor));
+}
+
+fn mask(text: &mut String, redactor: &Redactor) {
+    if let std::borrow::Cow::Owned(masked) = redactor.redact_cut(text) {
+        *text = masked;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::TimeLimit;
+    use std::time::Duration;
+    use wharf_wire::RpcError;
+
+    const SECRET: &str = "hushhush";
+
+    fn redactor() -> Redactor {
+        let mut redactor = Redactor::default();
+        redactor.add(SECRET);
+        redactor
+    }
+
+    fn text() -> String {
+        format!("<{SECRET}>")
+    }
+
+    fn refusal() -> RpcError {
+        RpcError { code: -1, message: text(), data: None }
+    }
+
+    fn gone(cause: GoneCause) -> Arc<Gone> {
+        Arc::new(Gone { hint: Some(text()), stderr: vec![text()], ..Gone::because(cause) })
+    }
+
+    #[test]
+    fn no_error_of_a_call_tells() {
+        let after = Duration::ZERO;
+        for error in [
+            CallError::Refused(refusal()),
+            CallError::Protocol(text()),
+            CallError::Invalid(text()),
+            CallError::Task(text()),
+            CallError::Listing { what: "tools", problem: text() },
+            CallError::TimedOut { after, limit: TimeLimit::Idle, hint: Some(text()) },
+            CallError::Status { status: 400, detail: text(), retry_after: None },
+            CallError::Unauthorized { status: 401, challenge: Some(text()), said: text() },
+            CallError::ServerGone(gone(GoneCause::Cut(text()))),
+            CallError::OutcomeUnknown(gone(GoneCause::Unreachable { what: text(), passing: true })),
+        ] {
+            let masked = error.masked(&redactor());
+            let shown = format!("{masked} {masked:?}");
+            assert!(shown.contains("<***>") && !shown.contains(SECRET), "{shown}");
+        }
+    }
+
+    #[test]
+    fn no_error_of_connecting_tells() {
+        for cause in [
+            ConnectCause::BadAddress(text()),
+            ConnectCause::BadHeader(text()),
+            ConnectCause::Protocol(text()),
+            ConnectCause::Unauthorized { status: 401, challenge: Some(text()) },
+            ConnectCause::Status { status: 400, detail: text() },
+            ConnectCause::TimedOut { after: Duration::ZERO, hint: Some(text()) },
+            ConnectCause::BadEndpoint { endpoint: text(), stream: text() },
+            ConnectCause::Gone(gone(GoneCause::Exited)),
+            ConnectCause::Refused(refusal()),
+            ConnectCause::NoCommonRevision(vec![text()]),
+        ] {
+            let masked = cause.masked(&redactor());
+            let shown = format!("{masked} {masked:?}");
+            assert!(shown.contains("<***>") && !shown.contains(SECRET), "{shown}");
+        }
+    }
+}

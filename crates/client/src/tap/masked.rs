@@ -1,0 +1,150 @@
+//! Messages as they may be shown: secrets replaced, and JSON still JSON.
+
+use std::borrow::Cow;
+
+use wharf_spec::{Redactor, sounds_secret};
+
+/// Members that sound like secrets and are none: what progress is reported by, and the plain word.
+const OPEN: [&str; 2] = ["progressToken", "key"];
+
+/// A message without secrets. What is no JSON is searched as plain text.
+pub(crate) fn message<'a>(bytes: &'a [u8], redactor: &Redactor) -> Cow<'a, [u8]> {
+    match bytes.trim_ascii_start().first() {
+        Some(b'{' | b'[') => {
+            let mut masking = Masking { redactor, shown: Vec::with_capacity(bytes.len()), hides_next: false };
+            masking.all(bytes);
+            Cow::Owned(masking.shown)
+        }
+        _ => redactor.redact_bytes(bytes),
+    }
+}
+
+struct Masking<'a> {
+    redactor: &'a Redactor,
+    shown: Vec<u8>,
+    /// The value that comes next stands under a name that announces a secret.
+    hides_next: bool,
+}
+
+impl Masking<'_> {
+    fn all(&mut self, mut rest: &[u8]) {
+        while let Some(first) = rest.first() {
+            let length = match first {
+                b'"' => string_length(rest),
+                b'{' | b'}' | b'[' | b']' | b',' | b':' => 1,
+                _ if first.is_ascii_whitespace() => 1,
+                _ => word_length(rest),
+            };
+            let (piece, behind) = rest.split_at(length);
+            match first {
+                b'"' => self.string(piece, behind.trim_ascii_start().starts_with(b":")),
+                b':' => self.shown.push(b':'),
+                _ if first.is_ascii_whitespace() => self.shown.push(*first),
+                _ => self.other(piece),
+            }
+            rest = behind;
+        }
+    }
+
+    fn string(&mut self, quoted: &[u8], is_name: bool) {
+        if std::mem::take(&mut self.hides_next) && !is_name {
+            return self.shown.extend_from_slice(b"\"***\"");
+        }
+        let text = plain(quoted);
+        if is_name {
+            self.hides_next = text.as_deref().is_some_and(|name| !OPEN.contains(&name) && sounds_secret(name));
+        }
+        match text {
+            Some(text) => match self.redactor.redact(&text) {
+                Cow::Borrowed(_) => self.shown.extend_from_slice(quoted),
+                Cow::Owned(changed) => self.shown.extend(serde_json::to_vec(&changed).unwrap_or_default()),
+            },
+            None => match self.redactor.redact_bytes(quoted) {
+                Cow::Borrowed(_) => self.shown.extend_from_slice(quoted),
+                Cow::Owned(_) => self.shown.extend_from_slice(b"\"***\""),
+            },
+        }
+    }
+
+    /// A number that is a secret becomes a text, since nothing else would be JSON.
+    fn other(&mut self, piece: &[u8]) {
+        self.hides_next = false;
+        match self.redactor.redact_bytes(piece) {
+            Cow::Borrowed(_) => self.shown.extend_from_slice(piece),
+            Cow::Owned(_) => self.shown.extend_from_slice(b"\"***\""),
+        }
+    }
+}
+
+/// What a JSON string says, unless it is broken.
+fn plain(quoted: &[u8]) -> Option<Cow<'_, str>> {
+    let inside = quoted.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).filter(|_| quoted.len() > 1)?;
+    if inside.contains(&b'\\') {
+        return serde_json::from_slice::<String>(quoted).ok().map(Cow::Owned);
+    }
+    std::str::from_utf8(inside).ok().map(Cow::Borrowed)
+}
+
+/// The length of the string at the beginning, with its quotes; all there is where it does not end.
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(step) = memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
+        match text[at + step] {
+            b'"' => return at + step + 1,
+            _ => at += step + 2,
+        }
+    }
+    text.len()
+}
+
+fn word_length(text: &[u8]) -> usize {
+    let ends = |byte: &u8| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']' | b',' | b':') || byte.is_ascii_whitespace();
+    text.iter().position(ends).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let mut redactor = Redactor::default();
+        ["hush\"hush", "123456", "été-caché"].into_iter().for_each(|secret| redactor.add(secret));
+        let shown = message(text.as_bytes(), &redactor);
+        assert_eq!(String::from_utf8_lossy(&shown), expected);
+        if serde_json::from_str::<serde_json::Value>(text).is_ok() {
+            serde_json::from_slice::<serde_json::Value>(&shown).unwrap();
+        }
+    }
+
+    #[test]
+    fn known_secrets_are_hidden_wherever_they_stand() {
+        check(r#"{"a":"x hush\"hush y","b":["hush\u0022hush"]}"#, r#"{"a":"x *** y","b":["***"]}"#);
+        check(r#"{"id":123456,"n":-1123456.5}"#, r#"{"id":"***","n":"***"}"#);
+        check(r#"{"123456": { "été-caché" : null } }"#, r#"{"***": { "***" : null } }"#);
+        check(r#"{"t":"{\"k\":\"\\u00e9t\\u00e9-cach\\u00e9\"}"}"#, r#"{"t":"{\"k\":\"***\"}"}"#);
+        check("no JSON, 123456", "no JSON, ***");
+    }
+
+    #[test]
+    fn names_that_announce_a_secret_hide_the_text_under_them() {
+        check(
+            r#"{"access_token":"a","password" : "b","Authorization":"Bearer c","n":{"client\u005fsecret":"d"}}"#,
+            r#"{"access_token":"***","password" : "***","Authorization":"***","n":{"client\u005fsecret":"***"}}"#,
+        );
+        for same in [
+            r#"{"progressToken":"7","key":"v","maxTokens":5,"author":"me","properties":{"password":{"type":"string"}}}"#,
+            r#"{"required":["password","b"],"secret":null,"x":"y","password":["z"]}"#,
+            r#" [ 1.5e3 , true, {"a\\":"b\"c","d":[]} ] "#,
+        ] {
+            check(same, same);
+        }
+    }
+
+    #[test]
+    fn broken_messages_are_hidden_as_well() {
+        check(r#"{"a":"123456"#, r#"{"a":"***""#);
+        check(r#"{"a":"\ud800 123456"}"#, r#"{"a":"***"}"#);
+        check(r#"{"a":"b\"#, r#"{"a":"b\"#);
+    }
+}

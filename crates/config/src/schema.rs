@@ -1,0 +1,93 @@
+//! The JSON Schema of configuration files, made from the table of keys.
+
+use serde_json::{Map, Value, json};
+
+use crate::fields::{FILE, Field, Kind, RULE, SERVER, USER};
+
+/// The JSON Schema (2020-12) of a configuration file, for editors. It is generous: what it refuses is refused by
+/// [`crate::load`] as well, and keys nobody knows are let through.
+pub fn schema() -> Value {
+    let mut file = object(&[FILE, USER]);
+    let head = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Wharf configuration",
+        "description": "MCP servers and how they are used. Times are in milliseconds.",
+        "$defs": { "server": server(), "servers": servers(), "rule": rule() },
+    });
+    for (key, value) in head.as_object().into_iter().flatten() {
+        file.insert(key.clone(), value.clone());
+    }
+    file.into()
+}
+
+fn server() -> Value {
+    let mut server = object(&[SERVER]);
+    server.insert("title".to_owned(), "MCP server".into());
+    server.into()
+}
+
+/// Servers by their ids, or a list of servers that have a name.
+fn servers() -> Value {
+    let server = json!({ "$ref": "#/$defs/server" });
+    json!({
+        "oneOf": [
+            {
+                "type": "object",
+                "propertyNames": { "pattern": "^[a-zA-Z0-9_-]{1,64}$" },
+                "additionalProperties": server,
+            },
+            { "type": "array", "items": { "allOf": [server, { "required": ["name"] }] } },
+        ],
+    })
+}
+
+fn rule() -> Value {
+    let mut rule = object(&[RULE]);
+    rule.insert("required".to_owned(), json!(["tool", "action"]));
+    rule.insert("additionalProperties".to_owned(), false.into());
+    rule.into()
+}
+
+fn object(tables: &[&[Field]]) -> Map<String, Value> {
+    let mut properties = Map::new();
+    for field in tables.iter().copied().flatten() {
+        properties.insert(field.name.to_owned(), described(field, field.about.to_owned()));
+        for other in field.also {
+            properties.insert((*other).to_owned(), described(field, format!("The same as `{}`.", field.name)));
+        }
+    }
+    let mut object = Map::new();
+    object.insert("type".to_owned(), "object".into());
+    object.insert("properties".to_owned(), properties.into());
+    object.insert("additionalProperties".to_owned(), true.into());
+    object
+}
+
+fn described(field: &Field, about: String) -> Value {
+    let mut of_kind = kind(field.kind);
+    of_kind.insert("description".to_owned(), about.into());
+    of_kind.into()
+}
+
+fn kind(kind: Kind) -> Map<String, Value> {
+    let made = match kind {
+        Kind::Text | Kind::Template => json!({ "type": "string" }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Count(least) => whole(least),
+        Kind::Millis => whole(1),
+        Kind::Texts | Kind::Templates => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::TemplateMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        Kind::MillisMap => json!({ "type": "object", "additionalProperties": whole(1) }),
+        Kind::OffOr(fields) => json!({ "oneOf": [{ "type": "boolean" }, object(&[fields])] }),
+        Kind::Object(fields) => object(&[fields]).into(),
+        Kind::Servers => json!({ "$ref": "#/$defs/servers" }),
+        Kind::Rules => json!({ "type": "array", "items": { "$ref": "#/$defs/rule" } }),
+        Kind::Any => json!({}),
+    };
+    made.as_object().cloned().unwrap_or_default()
+}
+
+fn whole(least: u64) -> Value {
+    json!({ "type": "integer", "minimum": least, "maximum": u32::MAX })
+}

@@ -1,0 +1,74 @@
+//! Files that change while somebody watches them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_config::{Config, Reach, Watch};
+
+use crate::support::{World, told};
+
+/// Long enough to fail by, on any machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn server(name: &str, program: &str) -> String {
+    format!(r#"{{"mcpServers": {{"{name}": {{"command": "{program}"}}}}}}"#)
+}
+
+fn watch(world: &World) -> Watch {
+    let watch = Watch::new(world.places.clone(), world.around.clone());
+    watch.paced(Duration::from_millis(5), Duration::from_millis(20))
+}
+
+async fn next(watch: &mut Watch) -> Arc<Config> {
+    tokio::time::timeout(PATIENCE, watch.next()).await.unwrap()
+}
+
+#[track_caller]
+fn check(config: &Config, names: &[&str], problems: &[&str]) {
+    let found: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(
+        (found, told(&config.problems)),
+        (names.to_vec(), problems.iter().map(|text| text.to_string()).collect())
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_replaced_or_new_is_read_again() {
+    let world = World::new();
+    world.write("home/config.json", &server("one", "a"));
+    let mut watch = watch(&world);
+    check(watch.config(), &["one"], &[]);
+    world.write("home/config.json", &server("two", "a"));
+    check(&*next(&mut watch).await, &["two"], &[]);
+    let beside = world.write("home/new.json", &server("three", "a"));
+    std::fs::rename(beside, world.path("home/config.json")).unwrap();
+    check(&*next(&mut watch).await, &["three"], &[]);
+    // Of a directory that was not there.
+    world.write("project/.wharf/config.json", &server("four", "a"));
+    check(&*next(&mut watch).await, &["four", "three"], &[]);
+}
+
+/// C16, C17: a file nobody can read costs nothing of what it said before, and is told of.
+#[tokio::test]
+async fn a_file_in_a_bad_way_says_what_it_said_before() {
+    let world = World::new();
+    world.write("home/config.json", &server("one", "a"));
+    world.write("home/.mcp.json", &server("two", "a"));
+    let mut watch = watch(&world);
+    // Half saved, then empty, then gone; the other file is read as ever.
+    world.write("home/config.json", &server("one", "b")[..20]);
+    check(&*next(&mut watch).await, &["one", "two"], &["unreadable 1:17"]);
+    world.write("home/config.json", "");
+    check(&*next(&mut watch).await, &["one", "two"], &["unreadable 1:1"]);
+    world.write("home/.mcp.json", &server("three", "a"));
+    check(&*next(&mut watch).await, &["one", "three"], &["unreadable 1:1"]);
+    std::fs::remove_file(world.path("home/config.json")).unwrap();
+    let config = next(&mut watch).await;
+    check(&config, &["one", "three"], &["file_gone 1:1"]);
+    assert!(config.problems[0].text.contains("what it said before holds"));
+    world.write("home/config.json", &server("one", "b"));
+    let config = next(&mut watch).await;
+    check(&config, &["one", "three"], &[]);
+    let program = config.server("one").unwrap().described.as_ref().map(|described| &described.reach);
+    assert!(matches!(program, Ok(Reach::Stdio(stdio)) if stdio.command.value == "b"), "{program:?}");
+}

@@ -1,0 +1,104 @@
+//! What the audit log tells of calls: how often which tool was called, how that ended and how long it took.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Deserialize;
+
+use crate::audit;
+use crate::stats::{Count, ToolStats};
+
+/// Tools counted one by one; what is named beyond that is counted together.
+const MOST_TOOLS: usize = 10_000;
+
+/// The calls of a time, by server and tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PastCalls {
+    /// In the order of servers and tools.
+    pub tools: Vec<PastTool>,
+    /// Lines of the log that could not be read.
+    pub unread: u64,
+}
+
+/// The calls of one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PastTool {
+    /// Whose tool it is; nobody's, for tools of the host's own.
+    pub server: Option<String>,
+    /// How often and how long.
+    pub stats: ToolStats,
+    /// When it was last called.
+    pub last: SystemTime,
+}
+
+/// Reads what was called since then from the audit log of a state directory. Blocks.
+///
+/// Memory is bounded whatever the log holds; a log that is not there has no calls.
+pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
+    let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let mut counts: BTreeMap<(Option<String>, String), (Count, u64)> = BTreeMap::new();
+    let mut strange = 0;
+    let unread = wharf_store::entries(&audit::path(state), |entry| match serde_json::from_str::<Line>(entry) {
+        Ok(Line::Call { at_ms, success, duration_ms, server, tool }) if at_ms >= since => {
+            let known = counts.len() < MOST_TOOLS || counts.contains_key(&(server.clone(), tool.clone()));
+            let key = if known { (server, tool) } else { (None, "…".to_owned()) };
+            let (count, last) = counts.entry(key).or_default();
+            count.record(Duration::from_millis(duration_ms), success);
+            *last = at_ms.max(*last);
+        }
+        Ok(_) => {}
+        Err(_) => strange += 1,
+    })?;
+    let told = |((server, tool), (count, last)): ((Option<String>, String), (Count, u64))| PastTool {
+        server,
+        stats: count.read(&tool),
+        last: UNIX_EPOCH + Duration::from_millis(last),
+    };
+    Ok(PastCalls { tools: counts.into_iter().map(told).collect(), unread: unread + strange })
+}
+
+/// A line of the log, as far as it matters here.
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Line {
+    Call { at_ms: u64, success: bool, duration_ms: u64, server: Option<String>, tool: String },
+    Decision {},
+    Lost {},
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_store::{Journal, JournalOptions};
+
+    #[test]
+    fn calls_are_counted_by_server_and_tool() {
+        let state = tempfile::tempdir().unwrap();
+        let state = state.path().canonicalize().unwrap();
+        assert_eq!(past_calls(&state, UNIX_EPOCH).unwrap(), PastCalls::default());
+        let journal = Journal::open(&audit::path(&state), JournalOptions::default()).unwrap();
+        let call = |at: u64, server: &str, tool: &str, success: bool, duration: u64| {
+            let entry = serde_json::json!({"schema": 1, "at_ms": at, "event": "call", "success": success,
+                "duration_ms": duration, "error": null, "caller": "x", "server": server, "tool": tool, "arguments": {}});
+            journal.append(&entry).unwrap();
+        };
+        call(5, "a", "old", true, 1);
+        for n in 1..=100 {
+            call(1000 + n, "b", "read", n % 10 != 0, n);
+        }
+        call(2000, "a", "write", true, 7);
+        journal.append(&serde_json::json!({"event": "decision", "verdict": "allow"})).unwrap();
+        journal.append(&serde_json::json!({"event": "something else"})).unwrap();
+        let found = past_calls(&state, UNIX_EPOCH + Duration::from_millis(1000)).unwrap();
+        let told = found.tools.iter().map(|tool| (tool.server.as_deref(), &*tool.stats.tool, tool.stats.calls));
+        assert_eq!(told.collect::<Vec<_>>(), [(Some("a"), "write", 1), (Some("b"), "read", 100)]);
+        assert_eq!((found.tools[1].stats.errors, found.unread), (10, 1));
+        assert!((50_000..=63_000).contains(&found.tools[1].stats.p50_us), "{found:?}");
+        assert_eq!(found.tools[1].last, UNIX_EPOCH + Duration::from_millis(1100));
+    }
+}

@@ -1,0 +1,119 @@
+//! Calls that somebody else makes: judged, counted and written down like any other.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+use wharf::tools::Caller;
+use wharf::{Attention, CallOptions, Host, HostBuilder, HostError};
+
+use crate::fixture::{Act, Asked, Fake, none, scripted, server, settings, tool};
+
+fn person() -> CallOptions {
+    CallOptions::default().caller(Caller::person())
+}
+
+fn builder(fake: &Fake) -> HostBuilder {
+    let rule = Rule { tool: "mcp__one__never".to_owned(), pattern: None, action: Action::Deny };
+    let origin = RuleOrigin { place: "config.json:7".to_owned(), standing: Standing::User };
+    let mut settings = settings();
+    settings.max_concurrent = Some(1);
+    Host::builder().rules([SourcedRule { rule, origin }]).local_with(server("one"), settings, fake.factory())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_denied_gets_no_permit() {
+    let fake = Fake::new("one");
+    let host = builder(&fake).start().await.unwrap();
+    host.ready("one").await.unwrap();
+    let Err(HostError::Refused(refusal)) = host.permit(&tool("one", "never"), &none(), person()).await else {
+        panic!("a rule denies it")
+    };
+    assert!(refusal.to_string().contains("config.json:7"), "{refusal}");
+    let unasked = host.permit(&tool("one", "who"), &none(), CallOptions::default()).await;
+    assert!(matches!(unasked, Err(HostError::Refused(_))), "a model has to be allowed");
+    assert!(matches!(host.permit(&tool("one", "woh"), &none(), person()).await, Err(HostError::UnknownTool { .. })));
+    host.close().await;
+}
+
+#[tokio::test]
+async fn a_permit_counts_as_a_call_until_it_is_over() {
+    let place = tempfile::tempdir().unwrap();
+    let fake = Fake::new("one");
+    let host = builder(&fake).state_dir(place.path().join("state")).start().await.unwrap();
+    let permit = host.permit(&tool("one", "who"), &none(), person()).await.unwrap();
+    assert_eq!(host.status_of("one").unwrap().in_flight, 1);
+    // The server is given one call at a time, and this is it.
+    let waiting =
+        host.permit(&tool("one", "who"), &none(), person().timeout(std::time::Duration::from_millis(10))).await;
+    assert!(matches!(waiting, Err(HostError::NotInTime { .. })));
+    let answer = permit.connection().call_tool("who", &none(), Default::default()).await.unwrap();
+    permit.ended(Ok(&answer));
+    assert_eq!(host.status_of("one").unwrap().in_flight, 0);
+    drop(host.permit(&tool("one", "who"), &none(), person()).await.unwrap());
+    let stats = host.stats_of("one").unwrap();
+    assert_eq!(stats.iter().map(|stats| stats.calls).collect::<Vec<_>>(), [1]);
+    host.close().await;
+    let audit = std::fs::read_to_string(place.path().join("state/audit.jsonl")).unwrap();
+    let entry = |line: &str| serde_json::from_str::<Value>(line).unwrap()["entry"].take();
+    let calls: Vec<Value> = audit.lines().map(entry).filter(|entry| entry["event"] == "call").collect();
+    assert_eq!(calls.iter().map(|call| &call["success"]).collect::<Vec<_>>(), [&json!(true), &json!(false)], "{audit}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_for_one_call_asks_for_tools_and_nothing_else() {
+    for (attention, expected) in [
+        (Attention::ToolsOnce, &["server/discover", "tools/list"][..]),
+        (
+            Attention::Full,
+            &[
+                "prompts/list",
+                "resources/list",
+                "resources/templates/list",
+                "server/discover",
+                "subscriptions/listen",
+                "tools/list",
+            ],
+        ),
+    ] {
+        let methods = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&methods);
+        let factory = scripted("one", move |asked: &Asked<'_>| {
+            heard.lock().unwrap().push(asked.method.to_owned());
+            let offers = json!({ "tools": { "listChanged": true }, "resources": {}, "prompts": {} });
+            match asked.method {
+                "server/discover" => {
+                    Act::Answer(json!({ "supportedVersions": ["2026-07-28"], "capabilities": offers }))
+                }
+                "tools/list" => Act::Ordinary,
+                "subscriptions/listen" => Act::Nothing,
+                _ => Act::Refuse,
+            }
+        });
+        let host = Host::builder().attention(attention).local_with(server("one"), settings(), factory);
+        let host = host.start().await.unwrap();
+        host.ready("one").await.unwrap();
+        if attention == Attention::Full {
+            host.settled().await;
+        }
+        let mut methods = std::mem::take(&mut *methods.lock().unwrap());
+        methods.sort();
+        methods.dedup();
+        assert_eq!(methods, expected);
+        assert!(host.catalog().tool(&tool("one", "who")).is_some());
+        host.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_come_says_why() {
+    let factory: wharf::LocalFactory = Arc::new(|| Err("no rope".to_owned()));
+    let mut settings = settings();
+    settings.reconnect = wharf::spec::Reconnect::Off;
+    let host = Host::builder().local_with(server("one"), settings, factory).start().await.unwrap();
+    let Err(HostError::Unavailable { trouble: Some(trouble), .. }) = host.ready("one").await else {
+        panic!("it cannot be made")
+    };
+    assert!(trouble.to_string().contains("no rope"), "{trouble}");
+    host.close().await;
+}

@@ -1,0 +1,375 @@
+//! Which words announce a secret, and command lines as they may be shown.
+//!
+//! A secret is known by the name before it, by the place it has in a URL, or by how it begins. What is found here is
+//! what [`crate::Redactor`] looks for everywhere else, so that a command line and a log hide the same.
+
+use std::ffi::OsString;
+use std::ops::Range;
+
+/// What stands where a secret was.
+pub(crate) const MASK: &str = "***";
+
+/// Words that announce a secret where they are a whole word of a name.
+const WORDS: [&str; 24] = [
+    "key",
+    "token",
+    "secret",
+    "secrets",
+    "password",
+    "passwd",
+    "passphrase",
+    "pass",
+    "pwd",
+    "pw",
+    "credential",
+    "credentials",
+    "creds",
+    "auth",
+    "authorization",
+    "bearer",
+    "pat",
+    "cookie",
+    "cookies",
+    "private",
+    "session",
+    "jwt",
+    "dsn",
+    "signature",
+];
+
+/// The same where a word of a name only ends with them, as in `PGPASSWORD`.
+const ENDINGS: [&str; 5] = ["password", "passwd", "secret", "token", "apikey"];
+
+/// Last words that speak of something about a secret and not of the secret.
+const HARMLESS: [&str; 15] = [
+    "file", "path", "dir", "type", "url", "uri", "endpoint", "ttl", "timeout", "limit", "length", "count", "mode",
+    "method", "env",
+];
+
+/// How well-known tokens begin, and whether a digit has to follow because ordinary words begin like that, too.
+const BEGINNINGS: [(&str, bool); 25] = [
+    ("sk-", true),
+    ("sk_live_", false),
+    ("sk_test_", false),
+    ("rk_live_", false),
+    ("ghp_", false),
+    ("gho_", false),
+    ("ghu_", false),
+    ("ghs_", false),
+    ("ghr_", false),
+    ("github_pat_", false),
+    ("glpat-", false),
+    ("xoxb-", false),
+    ("xoxp-", false),
+    ("xoxa-", false),
+    ("xoxs-", false),
+    ("xapp-", false),
+    ("AKIA", false),
+    ("ASIA", true),
+    ("AIza", false),
+    ("eyJ", false),
+    ("ya29.", false),
+    ("npm_", true),
+    ("pypi-", true),
+    ("hf_", true),
+    ("SG.", true),
+];
+
+/// The least that follows the beginning of a token.
+const TOKEN_LENGTH: usize = 8;
+
+/// Flags whose value is a name and a value, of which the latter is nobody's business.
+const HEADER_FLAGS: [&str; 3] = ["-H", "--header", "--headers"];
+/// Flags whose value is somebody and a password.
+const LOGIN_FLAGS: [&str; 3] = ["-u", "--user", "--proxy-user"];
+
+/// Whether a name announces a secret: of a flag, a variable, a header or a member of an object.
+///
+/// Words count as a whole, so that `api-key`, `apiKey` and `API_KEY` do, and `keyboard` and `author` do not.
+pub fn sounds_secret(name: &str) -> bool {
+    let words = words(name);
+    let tells = |word: &String| WORDS.contains(&&**word) || ENDINGS.iter().any(|ending| word.ends_with(ending));
+    let harmless = words.last().is_some_and(|last| HARMLESS.contains(&&**last));
+    !harmless && words.iter().any(tells)
+}
+
+/// The words of a name in lower case: split at whatever is no letter, and at camel humps.
+fn words(name: &str) -> Vec<String> {
+    let letters: Vec<char> = name.chars().take(200).collect();
+    let mut words = vec![String::new()];
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| letters[before]);
+        let rises = letter.is_uppercase() && before.is_some_and(char::is_lowercase);
+        let is_last_capital = letter.is_uppercase()
+            && before.is_some_and(char::is_uppercase)
+            && letters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        if rises || is_last_capital || !letter.is_alphabetic() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphabetic()) {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Arguments as they may be shown: what is secret in them is `***`.
+pub fn masked_arguments(arguments: &[OsString]) -> Vec<String> {
+    let texts = texts(arguments);
+    let hidden = hidden_in(&texts);
+    texts.iter().zip(hidden).map(|(text, ranges)| replaced(text, &ranges)).collect()
+}
+
+/// The secrets among arguments, as they stand there.
+pub(crate) fn secret_arguments(arguments: &[OsString]) -> Vec<String> {
+    let texts = texts(arguments);
+    let hidden = hidden_in(&texts);
+    let cut = |(text, ranges): (&String, Vec<Range<usize>>)| -> Vec<String> {
+        ranges.into_iter().map(|range| text[range].to_owned()).collect()
+    };
+    texts.iter().zip(hidden).flat_map(cut).collect()
+}
+
+fn texts(arguments: &[OsString]) -> Vec<String> {
+    arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
+/// A text with the mask in place of these ranges, which are in order and apart.
+pub(crate) fn replaced(text: &str, ranges: &[Range<usize>]) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut from = 0;
+    for range in ranges {
+        shown.push_str(&text[from..range.start]);
+        shown.push_str(MASK);
+        from = range.end;
+    }
+    shown.push_str(&text[from..]);
+    shown
+}
+
+/// Brings ranges in order, and makes one of those that meet.
+pub(crate) fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_by_key(|range| range.start);
+    let mut apart: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match apart.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => apart.push(range),
+        }
+    }
+    apart
+}
+
+/// What a flag makes of the word behind it.
+#[derive(Clone, Copy)]
+enum Announced {
+    Nothing,
+    Secret,
+    Header,
+    Login,
+}
+
+/// What is to be hidden of each argument.
+fn hidden_in(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
+    let mut announced = Announced::Nothing;
+    let mut all = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let mut hidden = hidden_by_itself(argument);
+        let is_flag = argument.starts_with("--") || (argument.starts_with('-') && argument.len() == 2);
+        if !is_flag {
+            hidden.extend(hidden_as(announced, argument, 0));
+        }
+        announced = if is_flag && !argument.contains('=') { announced_by(argument) } else { Announced::Nothing };
+        all.push(merged(hidden));
+    }
+    all
+}
+
+fn announced_by(flag: &str) -> Announced {
+    match flag {
+        _ if HEADER_FLAGS.contains(&flag) => Announced::Header,
+        _ if LOGIN_FLAGS.contains(&flag) => Announced::Login,
+        _ if sounds_secret(flag) && !flag.starts_with("--no-") => Announced::Secret,
+        _ => Announced::Nothing,
+    }
+}
+
+/// What is hidden of the value that begins here, by what was said before it.
+fn hidden_as(announced: Announced, text: &str, from: usize) -> Option<Range<usize>> {
+    let value = &text[from..];
+    let behind = |separators: &[char]| value.find(separators).map(|at| from + at + 1..text.len());
+    match announced {
+        Announced::Nothing => None,
+        Announced::Secret => Some(from..text.len()),
+        Announced::Header => behind(&['=', ':']).map(|range| trimmed(text, range)),
+        Announced::Login => behind(&[':']),
+    }
+}
+
+/// What is hidden of a word whatever stands before it.
+fn hidden_by_itself(word: &str) -> Vec<Range<usize>> {
+    let mut hidden = Vec::new();
+    hidden_in_urls(word, &mut hidden);
+    hidden_tokens(word, &mut hidden);
+    if let Some(at) = word.find(['=', ':']) {
+        let name = &word[..at];
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        if name.starts_with("--") {
+            hidden.extend(hidden_as(announced_by(name), word, at + 1));
+        } else if !name.is_empty() && name.chars().all(is_name) && sounds_secret(name) {
+            hidden.push(trimmed(word, at + 1..word.len()));
+        }
+    }
+    hidden
+}
+
+fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let value = &text[range.clone()];
+    range.start + (value.len() - value.trim_start().len())..range.end
+}
+
+/// Who logs in and what a query says, in every URL of a text.
+pub(crate) fn hidden_in_urls(text: &str, hidden: &mut Vec<Range<usize>>) {
+    for (at, mark) in text.match_indices("://") {
+        let from = at + mark.len();
+        let ends = |letter: char| letter.is_whitespace() || "\"'<>`".contains(letter);
+        let end = text[from..].find(ends).map_or(text.len(), |length| from + length);
+        let authority = text[from..end].find(['/', '?', '#']).map_or(end, |length| from + length);
+        if let Some(length) = text[from..authority].rfind('@') {
+            hidden.push(from..from + length);
+        }
+        if let Some(length) = text[from..end].find('?') {
+            hidden_in_query(text, from + length + 1..end, hidden);
+        }
+    }
+}
+
+fn hidden_in_query(text: &str, query: Range<usize>, hidden: &mut Vec<Range<usize>>) {
+    let end = text[query.clone()].find('#').map_or(query.end, |length| query.start + length);
+    let mut from = query.start;
+    for pair in text[query.start..end].split('&') {
+        let value = pair.find('=').map_or(0, |length| length + 1);
+        hidden.push(from + value..from + pair.len());
+        from += pair.len() + 1;
+    }
+}
+
+fn hidden_tokens(text: &str, hidden: &mut Vec<Range<usize>>) {
+    let belongs = |letter: char| letter.is_ascii_alphanumeric() || "-_.+/=".contains(letter);
+    for (beginning, wants_digit) in BEGINNINGS {
+        for (at, _) in text.match_indices(beginning) {
+            let inside = text[..at].chars().next_back().is_some_and(|before| before.is_ascii_alphanumeric());
+            let rest = &text[at + beginning.len()..];
+            let length = rest.find(|letter| !belongs(letter)).unwrap_or(rest.len());
+            let has_digit = rest[..length].bytes().any(|byte| byte.is_ascii_digit());
+            if !inside && length >= TOKEN_LENGTH && (has_digit || !wants_digit) {
+                hidden.push(at..at + beginning.len() + length);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_announce_a_secret_by_whole_words() {
+        let telling = [
+            "key",
+            "--api-key",
+            "apiKey",
+            "API_KEY",
+            "APIKey",
+            "GITHUB_PAT",
+            "x.auth",
+            "Authorization",
+            "PGPASSWORD",
+            "client_secret",
+            "accessToken",
+            "TOKEN2",
+            "Set-Cookie",
+            "private-key",
+            "session_id",
+            "DB_PASS",
+            "db.pwd",
+        ];
+        for name in telling {
+            assert!(sounds_secret(name), "{name}");
+        }
+        let harmless = [
+            "",
+            "keyboard",
+            "--author",
+            "monkey",
+            "max_tokens",
+            "tokenizer",
+            "pattern",
+            "path",
+            "compass",
+            "privately",
+            "sessions",
+            "authority",
+            "keyFile",
+            "--token-url",
+            "AUTH_TYPE",
+            "passive",
+            "bearing",
+        ];
+        for name in harmless {
+            assert!(!sounds_secret(name), "{name}");
+        }
+    }
+
+    #[track_caller]
+    fn check(line: &[&str], expected: &[&str]) {
+        let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
+        assert_eq!(masked_arguments(&arguments), expected);
+    }
+
+    #[test]
+    fn what_a_flag_or_a_name_announces_is_hidden() {
+        check(&["--api-key", "hush", "x"], &["--api-key", "***", "x"]);
+        check(&["--token=hush", "--name=x"], &["--token=***", "--name=x"]);
+        check(&["-H", "Authorization: Bearer hush"], &["-H", "Authorization: ***"]);
+        check(&["--header", "k=hush", "--header=X-Id: hush"], &["--header", "k=***", "--header=X-Id: ***"]);
+        check(&["-e", "GITHUB_TOKEN=hush", "-e", "MODE=fast"], &["-e", "GITHUB_TOKEN=***", "-e", "MODE=fast"]);
+        check(&["Cookie: a=hush"], &["Cookie: ***"]);
+        check(&["-u", "me:hush", "--user", "me"], &["-u", "me:***", "--user", "me"]);
+        check(&["--token", "-hush"], &["--token", "***"]);
+    }
+
+    #[test]
+    fn what_a_url_carries_is_hidden() {
+        check(&["https://me:hush@example.org/a?b=1"], &["https://***@example.org/a?b=***"]);
+        check(&["--db=postgres://u:p@ss@h/db"], &["--db=postgres://***@h/db"]);
+        check(&["http://h/?hush#x", "http://h/?a=&b=hush"], &["http://h/?***#x", "http://h/?a=&b=***"]);
+    }
+
+    #[test]
+    fn tokens_are_known_by_how_they_begin() {
+        check(&["sk-proj-1234567890", "ghp_abcdefgh", "eyJhbGciOi.J9.x"], &["***", "***", "***"]);
+        check(&["key(AKIAIOSFODNN7EXAMPLE)"], &["key(***)"]);
+        check(&["see xoxb-12345678, please"], &["see ***, please"]);
+    }
+
+    #[test]
+    fn everything_else_stays() {
+        for line in [
+            &["-y", "@scope/server-github", "--keyboard", "us", "--author=me"][..],
+            &["--no-auth", "server.js", "--key-file", "./a.pem", "sk-learn-server", "risk-1234567890"],
+            &["--private", "--verbose", "run", "C:\\x", "a:b", "https://example.org/mcp", "--max-tokens", "100"],
+            &["npm_config_registry", "", "=", ":", "--", "-"],
+        ] {
+            check(line, line);
+        }
+    }
+
+    #[test]
+    fn the_secrets_themselves_are_found() {
+        let arguments = ["--api-key", "one", "http://a:two@h/?q=three&r=four"].map(OsString::from);
+        assert_eq!(secret_arguments(&arguments), ["one", "a:two", "three", "four"]);
+    }
+}

@@ -1,0 +1,356 @@
+//! Texts without the secrets of a server.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use memchr::memmem::Finder;
+use url::Url;
+
+use crate::mask::{MASK, merged, replaced, secret_arguments, sounds_secret};
+use crate::{EnvValue, HttpSpec, ServerSpec, StdioSpec, Surroundings};
+
+/// Values of fewer characters are no secrets worth the name, and would make ordinary words vanish.
+const SHORTEST: usize = 6;
+
+/// Headers whose values say nothing, and stand in many a message.
+const OPEN_HEADERS: [&str; 6] =
+    ["accept", "accept-encoding", "accept-language", "content-type", "mcp-protocol-version", "user-agent"];
+
+/// Hides the secrets of one server in whatever text it is given, in each spelling they are likely to have there.
+///
+/// It knows values, not names: whoever prints a secret, and wherever, it is found. Looking costs one fast pass over the
+/// text for each spelling, and nothing is copied where nothing is found.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    spellings: Vec<Finder<'static>>,
+}
+
+impl Redactor {
+    /// Knows the secrets of a server: in its environment, headers, arguments, URL and proxy.
+    pub fn new(spec: &ServerSpec, around: &Surroundings) -> Self {
+        match spec {
+            ServerSpec::Stdio(spec) => Self::for_process(spec, around),
+            ServerSpec::Http(spec) => Self::for_address(spec),
+        }
+    }
+
+    /// Knows the secrets of a server that is started.
+    pub fn for_process(spec: &StdioSpec, around: &Surroundings) -> Self {
+        let mut redactor = Self::default();
+        for (name, value) in &spec.env {
+            let announced = sounds_secret(&name.to_string_lossy());
+            match value {
+                EnvValue::Secret(secret) => redactor.add(secret.reveal()),
+                EnvValue::Plain(value) if announced => redactor.add(&value.to_string_lossy()),
+                EnvValue::Plain(value) => redactor.add_url(&value.to_string_lossy()),
+                EnvValue::Inherit => {
+                    let inherited = around.env.iter().find(|(known, _)| known == name && announced);
+                    inherited.into_iter().for_each(|(_, value)| redactor.add(&value.to_string_lossy()));
+                }
+            }
+        }
+        if spec.inherit_env {
+            let telling = around.env.iter().filter(|(name, _)| sounds_secret(&name.to_string_lossy()));
+            telling.for_each(|(_, value)| redactor.add(&value.to_string_lossy()));
+        }
+        spec.hidden.iter().for_each(|secret| redactor.add(secret.reveal()));
+        for secret in secret_arguments(&spec.args) {
+            redactor.add_login(&secret);
+        }
+        redactor
+    }
+
+    /// Knows the secrets of a server that is dialled.
+    pub fn for_address(spec: &HttpSpec) -> Self {
+        let mut redactor = Self::default();
+        for (name, value) in &spec.headers {
+            if !OPEN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+                redactor.add_header(value.reveal());
+            }
+        }
+        redactor.add_url(spec.url.as_str());
+        if let Some(proxy) = &spec.proxy {
+            redactor.add_url(proxy.reveal());
+        }
+        redactor
+    }
+
+    /// Hides one more value from now on. What is too short to be a secret is left alone.
+    pub fn add(&mut self, value: &str) {
+        for line in value.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST) {
+            for spelling in spellings(line) {
+                if !self.spellings.iter().any(|known| known.needle() == spelling.as_bytes()) {
+                    self.spellings.push(Finder::new(&spelling).into_owned());
+                }
+            }
+        }
+    }
+
+    /// A header's value: what follows the scheme, and for `Basic` who it says is there.
+    fn add_header(&mut self, value: &str) {
+        match value.split_once(' ') {
+            Some((scheme, credentials)) if scheme.chars().all(|letter| letter.is_ascii_alphabetic()) => {
+                let credentials = credentials.trim();
+                self.add(credentials);
+                let login = STANDARD.decode(credentials).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+                if let Some(login) = login.filter(|_| scheme.eq_ignore_ascii_case("basic")) {
+                    self.add_login(&login);
+                }
+            }
+            _ => self.add(value),
+        }
+    }
+
+    /// Somebody and a password, each of which may be a token; or any other value.
+    fn add_login(&mut self, login: &str) {
+        self.add(login);
+        if let Some((user, password)) = login.split_once(':') {
+            self.add(user);
+            self.add(password);
+        }
+        if let Some((scheme, token)) = login.split_once(' ')
+            && ["bearer", "basic", "token"].contains(&scheme.to_ascii_lowercase().as_str())
+        {
+            self.add(token.trim());
+        }
+    }
+
+    fn add_url(&mut self, text: &str) {
+        let Ok(url) = Url::parse(text) else { return };
+        let (user, password) = (unescaped(url.username()), unescaped(url.password().unwrap_or_default()));
+        if !user.is_empty() || !password.is_empty() {
+            self.add_login(&format!("{user}:{password}"));
+            self.add(url.username());
+            self.add(url.password().unwrap_or_default());
+        }
+        for pair in url.query().unwrap_or_default().split('&') {
+            let value = pair.split_once('=').map_or(pair, |(_, value)| value);
+            self.add(value);
+            self.add(&unescaped(&value.replace('+', " ")));
+        }
+    }
+
+    /// Whether there is nothing to hide.
+    pub fn is_empty(&self) -> bool {
+        self.spellings.is_empty()
+    }
+
+    /// The text with `***` for every secret.
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let found = self.find(text.as_bytes());
+        if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(replaced(text, &found)) }
+    }
+
+    /// The same for a text that may have been cut off: what may be the beginning of a secret at its end, or before an
+    /// ellipsis, is hidden, too.
+    pub fn redact_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut found = self.find(text.as_bytes());
+        for end in text.match_indices('…').map(|(at, _)| at).chain([text.len()]) {
+            let begun =
+                |spelling: &Finder<'_>| begun_at_end(&text.as_bytes()[..end], spelling.needle()).map(|from| from..end);
+            found.extend(self.spellings.iter().filter_map(begun).filter(|range| text.is_char_boundary(range.start)));
+        }
+        let found = merged(found);
+        if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(replaced(text, &found)) }
+    }
+
+    /// The same for bytes, which may be no text at all.
+    pub fn redact_bytes<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
+        let found = self.find(bytes);
+        if found.is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        let mut shown = Vec::with_capacity(bytes.len());
+        let mut from = 0;
+        for range in found {
+            shown.extend_from_slice(&bytes[from..range.start]);
+            shown.extend_from_slice(MASK.as_bytes());
+            from = range.end;
+        }
+        shown.extend_from_slice(&bytes[from..]);
+        Cow::Owned(shown)
+    }
+
+    /// Where secrets stand, in order and apart.
+    fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let all = self
+            .spellings
+            .iter()
+            .flat_map(|spelling| spelling.find_iter(text).map(|at| at..at + spelling.needle().len()));
+        merged(all.collect())
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor").field("spellings", &self.spellings.len()).finish()
+    }
+}
+
+/// Where a text ends with the beginning of a value, as much of it as there is.
+fn begun_at_end(text: &[u8], value: &[u8]) -> Option<usize> {
+    let longest = text.len().min(value.len().saturating_sub(1));
+    (SHORTEST..=longest).rev().find(|length| text.ends_with(&value[..*length])).map(|length| text.len() - length)
+}
+
+/// A value as it is, and as JSON, a URL and a login spell it.
+fn spellings(value: &str) -> [String; 8] {
+    [
+        value.to_owned(),
+        json(value, false),
+        json(value, true),
+        json(value, false).replace('/', "\\/"),
+        url::form_urlencoded::byte_serialize(value.as_bytes()).collect(),
+        escaped(value),
+        STANDARD_NO_PAD.encode(value),
+        URL_SAFE_NO_PAD.encode(value),
+    ]
+}
+
+/// The inside of a JSON string, for writers that leave other alphabets alone and for those that do not.
+fn json(value: &str, ascii: bool) -> String {
+    let mut text = String::with_capacity(value.len());
+    for letter in value.chars() {
+        match letter {
+            '"' | '\\' => text.extend(['\\', letter]),
+            '\t' => text.push_str("\\t"),
+            _ if letter.is_ascii_control() || (ascii && !letter.is_ascii()) => {
+                let mut units = [0; 2];
+                text.extend(letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+            }
+            _ => text.push(letter),
+        }
+    }
+    text
+}
+
+/// Percent-encoded but for what is never in need of it (RFC 3986, 2.3).
+fn escaped(value: &str) -> String {
+    let spell = |byte: u8| match byte {
+        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    value.bytes().map(spell).collect()
+}
+
+/// The reverse. What is no text then stays as it is.
+fn unescaped(value: &str) -> String {
+    let bytes = value.as_bytes();
+    let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while at < bytes.len() {
+        let digits = value.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                plain.push(byte);
+                at += 3;
+            }
+            None => {
+                plain.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(plain).unwrap_or_else(|_| value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secret;
+
+    fn known(value: &str) -> Redactor {
+        let mut redactor = Redactor::default();
+        redactor.add(value);
+        redactor
+    }
+
+    #[test]
+    fn a_secret_is_found_in_every_spelling() {
+        let redactor = known("h\"sh/é w%rd");
+        for text in [
+            "h\"sh/é w%rd",
+            r#"{"a":"h\"sh/é w%rd"}"#,
+            r#"{"a":"h\"sh/\u00e9 w%rd"}"#,
+            r#"{"a":"h\"sh\/é w%rd"}"#,
+            "?q=h%22sh%2F%C3%A9+w%25rd",
+            "?q=h%22sh%2F%C3%A9%20w%25rd",
+            "aCJzaC/DqSB3JXJk",
+            "aCJzaC_DqSB3JXJk",
+        ] {
+            let shown = redactor.redact(text);
+            assert!(shown.contains("***") && !shown.contains("sh") && !shown.contains("aCJ"), "{text} → {shown}");
+        }
+    }
+
+    #[test]
+    fn overlaps_and_ends_are_hidden_as_a_whole() {
+        let mut redactor = known("abcdefgh");
+        redactor.add("efghijkl");
+        assert_eq!(redactor.redact("<abcdefghijkl> abcdefghabcdefgh."), "<***> ***.");
+        assert_eq!(redactor.redact("abcdefg"), "abcdefg");
+        assert_eq!(redactor.redact_cut("say abcdefg"), "say ***");
+        assert_eq!(redactor.redact_cut("abcdefgh, abcde"), "***, abcde");
+        assert_eq!(redactor.redact_cut("say abcdef… (code 3)"), "say ***… (code 3)");
+        assert_eq!(&*redactor.redact_bytes(b"\xffabcdefgh\xff"), b"\xff***\xff");
+    }
+
+    #[test]
+    fn nothing_is_copied_where_nothing_is_found() {
+        let redactor = known("hushhush");
+        assert!(matches!(redactor.redact("plain"), Cow::Borrowed(_)));
+        assert!(matches!(redactor.redact_bytes(b"plain"), Cow::Borrowed(_)));
+        assert!(known("short").is_empty() && known("").is_empty());
+    }
+
+    #[test]
+    fn a_key_of_several_lines_is_hidden_line_by_line() {
+        let redactor = known("-----BEGIN KEY-----\nMIIEvQIBADAN\n");
+        assert_eq!(redactor.redact("it says MIIEvQIBADAN"), "it says ***");
+    }
+
+    #[test]
+    fn a_process_has_its_secrets_in_its_variables_and_arguments() {
+        let around = Surroundings {
+            env: [("MY_TOKEN", "inherited1"), ("LANG", "inherited2")].map(|(k, v)| (k.into(), v.into())).to_vec(),
+            ..Surroundings::default()
+        };
+        let mut spec = StdioSpec { args: ["--api-key", "argument1"].map(Into::into).to_vec(), ..StdioSpec::default() };
+        spec.env = vec![
+            ("ANY".into(), EnvValue::Secret(Secret::new("variable1"))),
+            ("DB_PASSWORD".into(), EnvValue::Plain("variable2".into())),
+            ("DB".into(), EnvValue::Plain("pg://u:variable3@h/".into())),
+            ("MODE".into(), EnvValue::Plain("variable4".into())),
+            ("MY_TOKEN".into(), EnvValue::Inherit),
+            ("LANG".into(), EnvValue::Inherit),
+        ];
+        let redactor = Redactor::new(&ServerSpec::Stdio(spec), &around);
+        let text = "argument1 variable1 variable2 variable3 variable4 inherited1 inherited2";
+        assert_eq!(redactor.redact(text), "*** *** *** *** variable4 *** inherited2");
+        assert!(!format!("{redactor:?}").contains("variable"));
+        let whole = StdioSpec { inherit_env: true, ..StdioSpec::default() };
+        assert_eq!(Redactor::for_process(&whole, &around).redact("inherited1 inherited2"), "*** inherited2");
+    }
+
+    #[test]
+    fn an_address_has_its_secrets_in_headers_url_and_proxy() {
+        let mut spec = HttpSpec::new(Url::parse("https://me:url%2Dpass@h/?k=query%201&l=abc").unwrap());
+        spec.proxy = Some(Secret::new("http://proxyuser:proxypass@proxy:1"));
+        spec.headers = [
+            ("Authorization", "Bearer bearer-token"),
+            ("X-Login", "Basic dXNlcm5hbWU6cGFzc3dvcmQx"),
+            ("X-Key", "header-key"),
+            ("Accept", "application/json"),
+        ]
+        .map(|(name, value)| (name.to_owned(), Secret::new(value)))
+        .to_vec();
+        let redactor = Redactor::new(&ServerSpec::Http(spec), &Surroundings::default());
+        let text = "url-pass url%2Dpass query 1 query%201 proxyuser proxypass bearer-token Bearer header-key username \
+                    password1 dXNlcm5hbWU6cGFzc3dvcmQx bWU6dXJsLXBhc3M application/json";
+        let expected = "*** *** *** *** *** *** *** Bearer *** *** *** *** *** application/json";
+        assert_eq!(redactor.redact(text), expected);
+    }
+}

@@ -1,0 +1,49 @@
+//! Times as files and documents have them.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A time that prints as RFC 3339 has it, in UTC, to the millisecond. Times before 1970 count as 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp(pub SystemTime);
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since = self.0.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (year, month, day) = civil(since.as_secs() / 86_400);
+        let seconds = since.as_secs() % 86_400;
+        let (hour, minute, second, milli) = (seconds / 3600, seconds / 60 % 60, seconds % 60, since.subsec_millis());
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+    }
+}
+
+/// Year, month and day of a day counted from 1970-01-01. Eras of 400 years begin on a first of March.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn times_are_written_as_calendars_have_them() {
+        for (millis, expected) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_007, "2000-02-29T00:00:00.007Z"),
+            (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+            (1_785_196_799_999, "2026-07-27T23:59:59.999Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(Timestamp(UNIX_EPOCH + Duration::from_millis(millis)).to_string(), expected);
+        }
+    }
+}

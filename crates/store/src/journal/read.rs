@@ -1,0 +1,85 @@
+//! A journal as whoever counts what is in it reads it.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::files::Files;
+
+/// The longest line that is read; a longer one is passed over.
+const LONGEST: u64 = 1 << 20;
+
+/// Reads every entry of a journal, in all of its files that are kept, the oldest first. Returns how many lines were
+/// passed over because they are unfinished, too long or no lines of a journal.
+///
+/// Takes no lock: what is appended meanwhile is seen or not. Nothing is checked, as [`super::verify`] does. A journal
+/// that is not there has no entries.
+pub fn entries(path: &Path, mut each: impl FnMut(&str)) -> io::Result<u64> {
+    let files = match Files::find(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        files => files?,
+    };
+    let mut skipped = 0;
+    for name in files.all()? {
+        if let Some(file) = files.read(&name)? {
+            // What was there when it was opened: whoever writes without end is not followed.
+            let size = file.metadata()?.len();
+            skipped += entries_of(BufReader::new(file.take(size)), &mut each)?;
+        }
+    }
+    Ok(skipped)
+}
+
+fn entries_of(mut reader: impl BufRead, each: &mut impl FnMut(&str)) -> io::Result<u64> {
+    #[derive(Deserialize)]
+    struct Text<'a> {
+        #[serde(borrow)]
+        entry: &'a RawValue,
+    }
+    let (mut line, mut skipped) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        if reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+            return Ok(skipped);
+        }
+        match serde_json::from_slice::<Text<'_>>(&line) {
+            Ok(text) if line.ends_with(b"\n") => each(text.entry.get()),
+            _ => {
+                skipped += 1;
+                if !line.ends_with(b"\n") {
+                    reader.skip_until(b'\n')?;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Journal, JournalOptions};
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn every_file_is_read_and_what_is_no_line_passed_over() {
+        let scratch = Scratch::new();
+        let path = scratch.path("audit.jsonl");
+        assert_eq!(entries(&path, |_| panic!("there is none")).unwrap(), 0);
+        let journal = Journal::open(&path, JournalOptions { max_bytes: 400, keep_files: 9 }).unwrap();
+        for n in 0..20 {
+            journal.append(&n).unwrap();
+        }
+        let mut found = Vec::new();
+        let mut read = |path: &Path| entries(path, |entry| found.push(entry.parse::<u32>().unwrap()));
+        assert_eq!(read(&path).unwrap(), 0);
+        let mut text = std::fs::read(&path).unwrap();
+        text.extend(b"garbage\n");
+        text.extend(vec![b'x'; 3 << 20]);
+        text.extend(b"\n{\"seq\":99,\"prev\":null,\"entry\":20}\n{\"seq\":100,\"prev\":null,\"entry\":21}");
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(read(&path).unwrap(), 3);
+        assert_eq!(found, (0..20).chain(0..=20).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,157 @@
+//! A log that several processes write at once, and that never grows past its bound.
+//!
+//! Nothing here is worth waiting for: a line is one write to the end of the file, and what cannot be written is lost.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::folder::{Folder, if_found};
+use crate::lock::Held;
+use crate::privacy::check_file;
+
+/// How long another process that sets the file aside is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A file of lines with one older generation beside it: `name` and `name.1`.
+#[derive(Debug)]
+pub struct LogFile {
+    folder: Folder,
+    name: OsString,
+    file: File,
+    max_bytes: u64,
+}
+
+impl LogFile {
+    /// Opens a log, and makes it and its directory, for the user alone, where they are missing.
+    ///
+    /// It is refused where it is not the user's own: a link, somebody else's file, one that others may read.
+    pub fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+        let folder = Folder::make_private(path.parent().unwrap_or(Path::new("")))?;
+        let file = open_own(&folder, &name)?;
+        Ok(Self { folder, name, file, max_bytes })
+    }
+
+    /// Appends one line, to which the line end is added. Other processes see the whole line or nothing of it.
+    pub fn append(&mut self, line: &str) -> io::Result<()> {
+        let text = format!("{line}\n");
+        self.follow()?;
+        if self.is_full(text.len())? {
+            self.set_aside(text.len())?;
+        }
+        match self.file.write(text.as_bytes())? {
+            count if count == text.len() => Ok(()),
+            // A line that is torn is ended, so that the next one is whole.
+            _ => self.file.write_all(b"\n"),
+        }
+    }
+
+    /// Goes on with the file that has the name by now: another process may have set ours aside.
+    fn follow(&mut self) -> io::Result<()> {
+        if !self.is_current()? {
+            self.file = open_own(&self.folder, &self.name)?;
+        }
+        Ok(())
+    }
+
+    fn is_current(&self) -> io::Result<bool> {
+        let Some(named) = if_found(self.folder.stat(&self.name))? else { return Ok(false) };
+        let ours = rustix::fs::fstat(&self.file)?;
+        Ok((named.st_dev, named.st_ino) == (ours.st_dev, ours.st_ino))
+    }
+
+    fn is_full(&self, more: usize) -> io::Result<bool> {
+        let size = self.file.metadata()?.len();
+        Ok(size > 0 && size + more as u64 > self.max_bytes)
+    }
+
+    /// Makes the full file the older generation. Whoever holds its lock and still finds it in place does it.
+    fn set_aside(&mut self, more: usize) -> io::Result<()> {
+        let path = self.folder.path().join(&self.name);
+        let held = Held::take(&self.file, &path, PATIENCE).map_err(io::Error::other)?;
+        if self.is_current()? && self.is_full(more)? {
+            let mut older = self.name.clone();
+            older.push(".1");
+            self.folder.rename(&self.name, &older)?;
+        }
+        drop(held);
+        self.follow()
+    }
+}
+
+fn open_own(folder: &Folder, name: &OsStr) -> io::Result<File> {
+    let file = folder.append(name)?;
+    check_file(&folder.path().join(name), &file.metadata()?).map_err(io::Error::other)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_log_is_private_and_keeps_one_older_generation() {
+        let scratch = Scratch::new();
+        let path = scratch.path("logs/a.log");
+        let mut log = LogFile::open(&path, 10).unwrap();
+        for line in ["one", "two", "three", "four", "a line longer than the bound"] {
+            log.append(line).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a line longer than the bound\n");
+        assert_eq!(std::fs::read_to_string(scratch.path("logs/a.log.1")).unwrap(), "four\n");
+        assert_eq!((mode(&path), mode(&scratch.path("logs"))), (0o600, 0o700));
+        assert_eq!(crate::scratch::names(&scratch.path("logs")), ["a.log", "a.log.1"]);
+    }
+
+    #[test]
+    fn what_is_not_our_own_is_not_written() {
+        let scratch = Scratch::new();
+        std::os::unix::fs::symlink(scratch.path("elsewhere"), scratch.path("link.log")).unwrap();
+        assert!(LogFile::open(&scratch.path("link.log"), 10).is_err());
+        assert!(!scratch.path("elsewhere").exists());
+        std::fs::write(scratch.path("open.log"), "x").unwrap();
+        std::fs::set_permissions(scratch.path("open.log"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(LogFile::open(&scratch.path("open.log"), 10).is_err());
+    }
+
+    #[test]
+    fn many_writers_tear_no_line_and_lose_only_what_is_old() {
+        let scratch = Scratch::new();
+        let path = scratch.path("shared.log");
+        std::thread::scope(|scope| {
+            for writer in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    let mut log = LogFile::open(path, 20_000).unwrap();
+                    (0..200).for_each(|number| log.append(&format!("<{writer} {number} {}>", "x".repeat(40))).unwrap());
+                });
+            }
+        });
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        let (now, older) = (read(&path), read(&scratch.path("shared.log.1")));
+        for line in now.lines().chain(older.lines()) {
+            assert!(line.starts_with('<') && line.ends_with("x>") && line.matches('<').count() == 1, "{line}");
+        }
+        assert!(!now.is_empty() && now.len() <= 20_000 && older.len() > 15_000);
+    }
+
+    #[test]
+    fn a_log_that_was_removed_begins_anew() {
+        let scratch = Scratch::new();
+        let path = scratch.path("a.log");
+        let mut log = LogFile::open(&path, 100).unwrap();
+        log.append("one").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        log.append("two").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n");
+    }
+}
