@@ -1,12 +1,14 @@
 //! `cargo xtask bench stdio`: calls per second over a pipe, of our client, of other people's and
 //! of a client that only moves bytes, which is the limit. All talk to the same echo server. Beside
 //! them, what a call costs when the server is in the same process. [`http()`] is the same over HTTP,
-//! and [`catalog()`] measures something else: what becomes of the lists of many servers.
+//! and [`catalog()`] measures something else: what becomes of the lists of many servers; [`cli()`] how long commands take.
 //!
 //! The clients take turns within each round, and are compared within it: whatever else is going
 //! on at the time then falls on all of them.
 
 mod catalog;
+mod cli;
+mod cli_table;
 mod host;
 mod host_table;
 mod http;
@@ -25,6 +27,7 @@ use crate::peers;
 use crate::run::{Outcome, capture, cargo, number, on_path, run, say, target};
 
 pub use catalog::catalog;
+pub use cli::cli;
 pub use host::host;
 pub use http::http;
 

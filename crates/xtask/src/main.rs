@@ -10,6 +10,7 @@
 mod audit;
 mod bench;
 mod conformance;
+mod dist;
 mod lint;
 mod peers;
 mod prove;
@@ -35,8 +36,12 @@ usage: cargo xtask <chore>
   bench catalog [--quick]         merging and searching what many servers offer, next to a plain map
         [--rounds N] [--secs S]
   bench host [--quick]            many servers as one, some in trouble, each figure beside its limit
+  bench cli [--quick]             how long commands take, next to a bare client and to other
+        [--rounds N]              command lines
   conformance [REVISION]          the public conformance suite against our client, strictly; with
         [--scenario S] [--table]  --table told in docs/conformance.md
+  dist                            a static binary with completions, manual pages and licences, as an
+                                  archive below target/dist
   audit                           licences, sources and advisories of the dependencies
   peers                           installs the pinned servers and SDKs of others that tests and
                                   benchmarks talk to
@@ -67,7 +72,9 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["bench", "http", rest @ ..] => bench::http(rest),
         ["bench", "catalog", rest @ ..] => bench::catalog(rest),
         ["bench", "host", rest @ ..] => bench::host(rest),
+        ["bench", "cli", rest @ ..] => bench::cli(rest),
         ["conformance", rest @ ..] => conformance::conformance(rest),
+        ["dist"] => dist::dist(),
         ["audit"] => audit::audit(),
         ["peers"] => peers::install().map(drop),
         _ => Err(format!("no such chore: {}\n\n{HELP}", words.join(" ")).into()),

@@ -33,6 +33,15 @@ pub fn install() -> Outcome<PathBuf> {
     Ok(home)
 }
 
+/// Installs the command lines of others, which only a benchmark needs; gives the folder of their packages.
+pub fn install_command_lines() -> Outcome<PathBuf> {
+    let home = target().join("peers-cli");
+    fs::create_dir_all(&home)?;
+    let pins = NODE_PINS.map(|name| root().join("crates/peers/cli").join(name));
+    when_changed(&home.join("node_modules/.stamp"), &pins, || install_node(&pins, &home))?;
+    Ok(home.join("node_modules"))
+}
+
 fn copy_scripts(pins: &Path, home: &Path) -> Outcome {
     for folder in ["servers", "clients"] {
         fs::create_dir_all(home.join(folder))?;

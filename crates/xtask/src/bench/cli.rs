@@ -1,0 +1,167 @@
+//! `cargo xtask bench cli`: how long somebody waits who types a command, from its start to its end, beside a program that
+//! does the least that can be done and beside the command lines of others.
+//!
+//! All take turns within each round and are compared within it. Nobody sees more of the environment than a home of the
+//! benchmark's own, and every one has to print what it was asked for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+
+use super::cli_table::{self, Rounds};
+use super::part;
+use crate::peers;
+use crate::run::{Outcome, capture, cargo, number, run, say, target};
+
+/// The command that shows what is configured; until there is `list`, another that only reads and prints.
+pub const LISTING: &str = "completions bash";
+/// How many servers are configured.
+const SERVERS: usize = 10;
+/// What the demo server is asked to repeat.
+const TEXT: &str = "Ahoy!";
+
+/// Who is measured, in the order of a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Who {
+    Version,
+    List,
+    Bare,
+    Call,
+    McporterList,
+    McporterCall,
+    InspectorCall,
+}
+
+pub const EVERYBODY: [Who; 7] =
+    [Who::Version, Who::List, Who::Bare, Who::Call, Who::McporterList, Who::McporterCall, Who::InspectorCall];
+
+/// How much to measure.
+pub struct Plan {
+    pub rounds: usize,
+    pub command: String,
+}
+
+pub fn cli(words: &[&str]) -> Outcome {
+    let plan = Plan::parse(words)?;
+    let others = peers::install_command_lines()?;
+    run(cargo().args(["build", "--release", "--package", "wharf-cli", "--bin", "wharf"]))?;
+    run(cargo().args(["build", "--release", "--package", "wharf-peers", "--bin", "bench-cli-bare"]))?;
+    let bench = Bench { binaries: target().join("release"), others, home: home()? };
+    let rounds = bench.measure(&plan)?;
+    part::put(&cli_table::page(&plan, &rounds))
+}
+
+impl Plan {
+    fn parse(words: &[&str]) -> Outcome<Self> {
+        let command = [&["cargo", "xtask", "bench", "cli"], words].concat().join(" ");
+        let rounds = match words {
+            [] => 31,
+            ["--quick"] => 7,
+            ["--rounds", rest @ ..] if rest.len() == 1 => number("--rounds", rest.first())?,
+            _ => return Err(format!("bench cli: unknown {}", words.join(" ")).into()),
+        };
+        if rounds == 0 { Err("--rounds starts at 1".into()) } else { Ok(Self { rounds, command }) }
+    }
+}
+
+/// A home with a configuration of ten servers, made anew.
+fn home() -> Outcome<PathBuf> {
+    let home = target().join("bench/home");
+    let _ = fs::remove_dir_all(&home);
+    let folder = home.join(".config/wharf");
+    fs::create_dir_all(&folder)?;
+    let entry = |number: usize| {
+        let entry = json!({ "command": "wharf", "args": ["demo-server", "--name", format!("berth-{number}")] });
+        (format!("berth-{number}"), entry)
+    };
+    let servers: Map<String, Value> = (1..=SERVERS).map(entry).collect();
+    fs::write(folder.join("config.json"), json!({ "mcpServers": servers }).to_string())?;
+    Ok(home)
+}
+
+struct Bench {
+    binaries: PathBuf,
+    others: PathBuf,
+    home: PathBuf,
+}
+
+impl Bench {
+    fn measure(&self, plan: &Plan) -> Outcome<Rounds> {
+        say!("{} rounds of {} commands", plan.rounds, EVERYBODY.len());
+        for who in EVERYBODY {
+            // What is read from disk the first time is not what is measured.
+            self.time(who)?;
+        }
+        let mut rounds = Rounds::new();
+        for round in 0..plan.rounds {
+            let mut times = [0.0; EVERYBODY.len()];
+            // Each round another one begins, so that nobody always follows the same neighbour.
+            for turn in 0..EVERYBODY.len() {
+                let place = (round + turn) % EVERYBODY.len();
+                times[place] = self.time(EVERYBODY[place])?;
+            }
+            rounds.push(times);
+        }
+        Ok(rounds)
+    }
+
+    /// Milliseconds from the start of a command to its end.
+    fn time(&self, who: Who) -> Outcome<f64> {
+        let mut command = self.command(who);
+        let path = format!("{}:/usr/bin:/bin", self.binaries.display());
+        command.env_clear().env("HOME", &self.home).env("PATH", path).current_dir(&self.home);
+        let begun = Instant::now();
+        let stdout = capture(&mut command)?.stdout;
+        let time = begun.elapsed().as_secs_f64() * 1e3;
+        let expected = expected(who);
+        if stdout.contains(expected) { Ok(time) } else { Err(format!("{who:?} did not print {expected}").into()) }
+    }
+
+    fn command(&self, who: Who) -> Command {
+        let wharf = self.binaries.join("wharf");
+        let server = format!("{} demo-server", wharf.display());
+        let text = format!("text={TEXT}");
+        let mut command = match who {
+            Who::Version | Who::List | Who::Call => Command::new(&wharf),
+            Who::Bare => Command::new(self.binaries.join("bench-cli-bare")),
+            Who::McporterList | Who::McporterCall => self.node("mcporter/dist/cli.js"),
+            Who::InspectorCall => self.node("@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
+        };
+        match who {
+            Who::Version => command.arg("--version"),
+            Who::List => command.args(LISTING.split(' ')),
+            Who::Call => command.args(["call", "echo", &text, "--stdio", &server]),
+            Who::Bare => command.arg(TEXT).arg(&wharf).arg("demo-server"),
+            Who::McporterList => command.args(["config", "list", "--config", ".config/wharf/config.json"]),
+            Who::McporterCall => command.args(["call", "--stdio", &server, "echo", &text]),
+            Who::InspectorCall => command
+                .arg("--cli")
+                .arg(&wharf)
+                .args(["demo-server", "--method", "tools/call"])
+                .args(["--tool-name", "echo", "--tool-arg", &text]),
+        };
+        command
+    }
+
+    /// A script of others with the Node they need; on a platform that none is pinned for, the one on the search path.
+    fn node(&self, script: &str) -> Command {
+        let node = self.others.join(".bin/node");
+        let mut command = Command::new(if node.is_file() { node.as_path() } else { Path::new("node") });
+        command.arg(self.others.join(script));
+        command
+    }
+}
+
+/// What everybody has to print, so that nobody is fast by failing.
+fn expected(who: Who) -> &'static str {
+    match who {
+        Who::Version => "wharf ",
+        Who::List if LISTING == "list" => "berth-10",
+        Who::List => "wharf",
+        Who::McporterList => "berth-10",
+        Who::Bare | Who::Call | Who::McporterCall | Who::InspectorCall => TEXT,
+    }
+}

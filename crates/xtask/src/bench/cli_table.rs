@@ -1,0 +1,123 @@
+//! The report of `bench cli`: how long each command takes, and what is held to a limit.
+
+use std::fmt::Write;
+
+use super::cli::{EVERYBODY, LISTING, Plan, Who};
+use super::tables::median;
+use crate::run::Surroundings;
+
+/// Milliseconds of everybody, a row for each round.
+pub type Rounds = Vec<[f64; EVERYBODY.len()]>;
+
+pub fn page(plan: &Plan, rounds: &Rounds) -> String {
+    let here = Surroundings::look();
+    let mut page = format!(
+        "# Benchmarks: the command line\n\n\
+         From the start of a command to its end, as somebody waits who typed it, with an empty environment. The calls \
+         all have the demo server repeat a word, over stdio, and end when that server has; the bare client is a program \
+         of ours that does no more than that. mcporter (0.12.3) and the Inspector's command line (2.12.0) run on Node 24. \
+         Medians over {} rounds in which all take turns; differences and relations are taken within each round, and are \
+         medians too.\n\n\
+         Measured on {}, Linux {}, {} cores, {}, with `{}`.\n\n\
+         | command | median |\n| --- | ---: |\n",
+        rounds.len(),
+        here.date,
+        here.kernel,
+        here.cores,
+        here.processor,
+        plan.command,
+    );
+    for who in EVERYBODY {
+        let _ = writeln!(page, "| {} | {:.1} ms |", label(who), median(times(rounds, who)));
+    }
+    page.push_str("\n| what | measured | limit | held |\n| --- | ---: | ---: | --- |\n");
+    for Row { what, measured, limit, reached } in rows(rounds) {
+        let held = if reached { "yes" } else { "**no**" };
+        let _ = writeln!(page, "| {what} | {measured} | {limit} | {held} |");
+    }
+    page
+}
+
+fn label(who: Who) -> String {
+    let told = match who {
+        Who::Version => "`wharf --version`",
+        Who::List => return format!("`wharf {LISTING}`, 10 servers configured"),
+        Who::Bare => "bare client, one call",
+        Who::Call => "`wharf call`",
+        Who::McporterList => "`mcporter config list`, the same 10 servers",
+        Who::McporterCall => "`mcporter call`",
+        Who::InspectorCall => "`mcp-inspector --cli --method tools/call`",
+    };
+    told.to_owned()
+}
+
+struct Row {
+    what: String,
+    measured: String,
+    limit: String,
+    reached: bool,
+}
+
+fn rows(rounds: &Rounds) -> [Row; 5] {
+    [
+        more(rounds, Who::List, Who::Version, 3.0),
+        more(rounds, Who::Call, Who::Bare, 5.0),
+        slower(rounds, Who::McporterList, Who::List),
+        slower(rounds, Who::McporterCall, Who::Call),
+        slower(rounds, Who::InspectorCall, Who::Call),
+    ]
+}
+
+/// How much longer one takes than another, in milliseconds.
+fn more(rounds: &Rounds, one: Who, other: Who, limit: f64) -> Row {
+    let difference = compared(rounds, one, other, |one, other| one - other);
+    Row {
+        what: format!("{} beyond {}", label(one), label(other)),
+        measured: format!("{difference:+.1} ms"),
+        limit: format!("{limit:+.0} ms"),
+        reached: difference <= limit,
+    }
+}
+
+/// How many times as long one takes as another of ours.
+fn slower(rounds: &Rounds, one: Who, ours: Who) -> Row {
+    let relation = compared(rounds, one, ours, |one, ours| one / ours);
+    Row {
+        what: format!("{} : {}", label(one), label(ours)),
+        measured: format!("{relation:.1}×"),
+        limit: "at least 10×".into(),
+        reached: relation >= 10.0,
+    }
+}
+
+/// The median of a comparison made in each round.
+fn compared(rounds: &Rounds, one: Who, other: Who, compare: impl Fn(f64, f64) -> f64) -> f64 {
+    let (ones, others) = (times(rounds, one), times(rounds, other));
+    median(ones.into_iter().zip(others).map(|(one, other)| compare(one, other)).collect())
+}
+
+fn times(rounds: &Rounds, who: Who) -> Vec<f64> {
+    let place = EVERYBODY.iter().position(|other| *other == who).unwrap_or_default();
+    rounds.iter().map(|round| round[place]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_held_up_to_itself_and_no_further() {
+        let held = |version, list, bare, call, listed, called, inspected| {
+            rows(&vec![[version, list, bare, call, listed, called, inspected]]).map(|row| row.reached)
+        };
+        assert_eq!(held(2.0, 5.0, 5.0, 10.0, 50.0, 100.0, 100.0), [true; 5]);
+        assert_eq!(held(2.0, 5.1, 5.0, 10.1, 50.0, 100.0, 100.0), [false; 5]);
+    }
+
+    #[test]
+    fn what_is_compared_is_compared_within_its_round() {
+        // A slow round is slow for everybody: the difference stays.
+        let rounds = [1.0, 100.0, 3.0].map(|base| [base, base + 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        assert_eq!(rows(&rounds.to_vec())[0].measured, "+2.0 ms");
+    }
+}
