@@ -140,7 +140,7 @@ pub async fn one(session: &Session, entry: &ServerEntry) -> Probed {
 /// The same for every server that is configured, all at once. Those that may not be used are not touched.
 pub async fn all(session: &Session) -> Result<Vec<Looked<'_>>, Failure> {
     let config = session.configuration.config()?;
-    let wanted = |server: &&Configured| server.admission() == Admission::Enabled;
+    let wanted = |server: &&Configured| refusal(server).is_none();
     let servers: Vec<Configured> = config.servers.iter().filter(wanted).cloned().collect();
     let mut resolved = session.configuration.resolve(servers, config.clone()).await.into_iter();
     let (mut looked, mut tasks) = (Vec::new(), JoinSet::new());

@@ -52,7 +52,7 @@ fn files_that_cannot_be_executed() {
 fn a_server_that_exits() {
     let ran = tools(r"sh -c 'printf \\033[31mno-API-key >&2; exit 4'");
     let parts =
-        ["it exited with code 4.", "failed at step: ", r"  │ \u{1b}[31mno-API-key", "--env NAME, or --inherit-env"];
+        ["it exited with code 4.", "failed at step: ", r"  │ \u{1b}[31mno-API-key", "`env` in its entry, --env NAME"];
     check(&ran, 3, &parts);
     let error = run(["tools", "--json", "--stdio", "sh -c 'echo sorry >&2; exit 4'"]).json()["error"].take();
     assert_eq!((&error["exit"], &error["stderr"]), (&json!({"code": 4}), &json!(["sorry"])));

@@ -40,5 +40,6 @@ fn then_needs_no_line() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ready 1\n"));
     let ran = run(["hold", "--then", "panic", "--stdio", &server]);
     assert_eq!(ran.code, Some(101));
-    assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+    // What happened and what to do about it: no stack trace.
+    assert_eq!(ran.stderr.lines().count(), 2, "{ran:?}");
 }

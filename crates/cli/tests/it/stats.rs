@@ -25,7 +25,7 @@ fn calls_are_counted_and_what_is_torn_is_passed_over() {
     assert!(ran.stderr.contains("1 lines of the audit log could not be read"), "{ran:?}");
     let lines: Vec<String> =
         ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    assert_eq!(lines[0], "server tool calls errors p50 p90 p99 last used");
+    assert_eq!(lines[0], "SERVER TOOL CALLS ERRORS P50 P90 P99 LAST USED");
     assert!(lines[1].starts_with(r"files read\u{1b}[2J 1 0 7 ms") && lines[2].contains(" 3 1 7 ms"), "{lines:?}");
     let ran = house.run(["stats", "git", "--since", "1h", "--json"]);
     let items = &ran.json()["items"];

@@ -56,7 +56,7 @@ fn every_server_is_a_row() {
     let ran = house.run(["status"]);
     assert_eq!(ran.code, Some(3));
     for part in [
-        "id ",
+        "ID ",
         "✓ ready",
         "‖ unapproved",
         "○ idle",

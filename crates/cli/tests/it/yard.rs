@@ -8,7 +8,6 @@ use crate::terminal::Terminal;
 
 pub struct Yard {
     directory: tempfile::TempDir,
-    variables: Vec<(String, String)>,
 }
 
 impl Yard {
@@ -17,7 +16,7 @@ impl Yard {
         for name in ["home", "project"] {
             std::fs::create_dir(directory.path().join(name)).unwrap();
         }
-        Self { directory, variables: Vec::new() }
+        Self { directory }
     }
 
     pub fn root(&self) -> PathBuf {
@@ -30,15 +29,6 @@ impl Yard {
 
     pub fn project(&self) -> PathBuf {
         self.root().join("project")
-    }
-
-    /// The user's configuration.
-    pub fn user_file(&self) -> PathBuf {
-        self.home().join(".config/wharf/config.json")
-    }
-
-    pub fn set(&mut self, name: &str, value: &str) {
-        self.variables.push((name.to_owned(), value.to_owned()));
     }
 
     /// Writes a file under the root: `project/.mcp.json`.
@@ -61,7 +51,7 @@ impl Yard {
     pub fn command_of(&self, words: &[&str]) -> Command {
         let mut command = Command::new(WHARF);
         command.args(words).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.home());
-        command.envs(self.variables.iter().map(|(name, value)| (name, value))).current_dir(self.project());
+        command.current_dir(self.project());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
