@@ -188,7 +188,7 @@ impl Cli {
                 session::run(edge, &args.common(), async |on| configuration::list::run(&args, on).await)
             }
             Command::Get(args) => session::run(edge, &args.common(), async |on| get::run(&args, on).await),
-            Command::Add(args) => session::run(edge, &args.common(), async |on| add::run(&args, on).await),
+            Command::Add(args) => session::run(edge, &args.common(), async |on| add::run(args, on).await),
             Command::AddJson(args) => session::run(edge, &args.common(), async |on| add_json::run(&args, on).await),
             Command::Remove(args) => session::run(edge, &args.common(), async |on| remove::run(&args, on).await),
             Command::Enable(args) => session::run(edge, &args.common(), async |on| switch::enable(&args, on).await),
@@ -216,8 +216,13 @@ impl Cli {
 
 /// Fingers that know other programs type `mcp` first: `wharf mcp list`.
 fn without_prefix(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    if arguments.len() > 2 && arguments[1] == "mcp" {
-        arguments.remove(1);
+    let with_value = ["--color", "--config", "--mcp-config"];
+    let mut at = 1;
+    while let Some(word) = arguments.get(at).and_then(|word| word.to_str()).filter(|word| word.starts_with('-')) {
+        at += if with_value.contains(&word) { 2 } else { 1 };
+    }
+    if arguments.get(at).is_some_and(|word| word == "mcp") {
+        arguments.remove(at);
     }
     arguments
 }

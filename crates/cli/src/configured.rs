@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use clap::Args;
 use tokio::sync::oneshot;
 use wharf_config::{
-    Approval, Config, Configured, Places, Problem, Resolving, RuleText, SecretStore, Settings, Severity, load,
+    Approval, Config, Configured, Places, Problem, Referred, Resolving, RuleText, SecretStore, Settings, Severity, load,
 };
 use wharf_policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf_spec::{Admission, ServerEntry, Surroundings};
@@ -14,6 +14,7 @@ use wharf_spec::{Admission, ServerEntry, Surroundings};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::nearest::suggestion;
+use crate::servers::shown_word;
 
 /// Which configuration counts.
 #[derive(Debug, Clone, Default, Args)]
@@ -72,6 +73,10 @@ impl Configuration {
         {
             return Err(self.strictly(first, config.problems.len()));
         }
+        // Somebody named it, so they want what it says.
+        if let Some(missing) = config.problems.iter().find(|problem| problem.code == "missing_file") {
+            return Err(broken(missing));
+        }
         if is_new {
             let of_files = |problem: &&Problem| problem.server.is_none() || problem.severity == Severity::Warning;
             for problem in config.problems.iter().filter(of_files) {
@@ -93,8 +98,12 @@ impl Configuration {
     /// The server of this name, ready to be kept. Fails, saying what to do, where there is none, or it is switched off,
     /// broken or not approved.
     pub async fn entry(&self, name: &str) -> Result<ServerEntry, Failure> {
+        self.entry_of(self.find(name)?).await
+    }
+
+    /// This server, ready to be kept.
+    pub async fn entry_of(&self, server: &Configured) -> Result<ServerEntry, Failure> {
         let config = self.config()?;
-        let server = self.find(name)?;
         if let Some(failure) = refusal(server) {
             return Err(failure);
         }
@@ -106,7 +115,7 @@ impl Configuration {
     pub fn find(&self, name: &str) -> Result<&Configured, Failure> {
         let config = self.config()?;
         config.server(name).ok_or_else(|| {
-            let failure = Failure::usage(format_args!("there is no server `{name}`"));
+            let failure = Failure::usage(format_args!("there is no server `{}`", shown_word(name)));
             match &config.servers[..] {
                 [] => failure.hint(ADD),
                 servers => failure.hint(suggestion(name, servers.iter().map(|server| server.name.as_str()))),
@@ -128,23 +137,38 @@ impl Configuration {
         Ok((entries, failures))
     }
 
-    /// Expands servers, on a thread of its own: a secret may take as long as the program that knows it.
+    /// Expands servers, in their order. One that needs a secret has a thread of its own, since that may take as long as
+    /// the program that knows it; nobody else waits for it there.
     pub async fn resolve(&self, servers: Vec<Configured>, config: Arc<Config>) -> Vec<Result<ServerEntry, Failure>> {
-        let (done, resolved) = oneshot::channel();
-        let (around, store) = (self.around.clone(), self.secrets(&config.settings));
-        std::thread::spawn(move || {
-            let secrets = |name: &str| match store.lookup(name) {
-                Ok(found) => Ok(found.value.reveal().to_owned()),
-                Err(error) => Err(error.to_string()),
-            };
-            let with = Resolving { around: &around, settings: &config.settings, secrets: &secrets };
-            let entry = |server: &Configured| {
-                server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
-            };
-            // Nobody may be waiting any more.
-            let _ = done.send(servers.iter().map(entry).collect());
-        });
-        resolved.await.unwrap_or_default()
+        let mut waiting = Vec::new();
+        for server in servers {
+            let needs_secret = refers_to_secret(&server);
+            let (around, config, store) =
+                (self.around.clone(), Arc::clone(&config), needs_secret.then(|| self.secrets(&config.settings)));
+            let work = move || expanded(&server, &config, &around, store.as_ref());
+            let (done, resolved) = oneshot::channel();
+            if needs_secret {
+                // Nobody may be waiting any more.
+                std::thread::spawn(move || done.send(work()));
+            } else {
+                let _ = done.send(work());
+            }
+            waiting.push(resolved);
+        }
+        let mut all = Vec::new();
+        for resolved in waiting {
+            all.push(resolved.await.unwrap_or_else(|_| Err(Failure::other("it was lost on the way"))));
+        }
+        all
+    }
+
+    /// The servers whose messages are to be shown because their entries say so. Nothing is read to find out.
+    pub fn debugging(&self) -> Vec<String> {
+        let Some(config) = self.loaded.get() else { return Vec::new() };
+        let says_so = |server: &&Configured| {
+            config.settings.debug || server.described.as_ref().is_ok_and(|described| described.debug)
+        };
+        config.servers.iter().filter(says_so).map(|server| server.name.to_string()).collect()
     }
 
     /// Where `${secret:NAME}` comes from.
@@ -158,13 +182,45 @@ impl Configuration {
 
     /// The rules that hold.
     pub fn rules(&self) -> Result<Vec<SourcedRule>, Failure> {
-        Ok(sourced(&self.config()?.settings.rules))
+        let settings = &self.config()?.settings;
+        let mut rules = sourced(&settings.rules);
+        if settings.unread {
+            // What it forbids is not known, so nothing is called before it is mended.
+            let place = "a file of yours that cannot be read: wharf validate".to_owned();
+            rules.push(SourcedRule {
+                rule: Rule { tool: "mcp__*".to_owned(), pattern: None, action: Action::Deny },
+                origin: RuleOrigin { place, standing: Standing::User },
+            });
+        }
+        Ok(rules)
     }
 
     /// Whether anything that is wrong is fatal.
     pub fn is_strict(&self) -> bool {
         self.strict
     }
+}
+
+/// Whether an entry needs a secret that is kept elsewhere.
+fn refers_to_secret(server: &Configured) -> bool {
+    server.described.as_ref().is_ok_and(|described| {
+        described.references().iter().any(|reference| matches!(reference.to, Referred::Secret(_)))
+    })
+}
+
+fn expanded(
+    server: &Configured,
+    config: &Config,
+    around: &Surroundings,
+    store: Option<&SecretStore>,
+) -> Result<ServerEntry, Failure> {
+    let secrets = |name: &str| match store.map(|store| store.lookup(name)) {
+        Some(Ok(found)) => Ok(found.value.reveal().to_owned()),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("nobody was asked".to_owned()),
+    };
+    let with = Resolving { around, settings: &config.settings, secrets: &secrets };
+    server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
 }
 
 /// Rules as they are decided by.
@@ -207,7 +263,10 @@ fn places(args: &ConfigArgs, around: &Surroundings, state: Option<&Path>) -> Pla
         project: around.cwd.clone(),
         flags: args.files.iter().map(|file| around.cwd.join(file)).collect(),
         only_flags: args.only_config,
-        variable: around.var("WHARF_MCP_SERVERS").map(|text| text.to_string_lossy().into_owned()),
+        variable: around
+            .var("WHARF_MCP_SERVERS")
+            .map(|text| text.to_string_lossy().into_owned())
+            .filter(|text| !text.trim().is_empty()),
         approvals: state.map(|state| state.join("approvals.json")).unwrap_or_default(),
     }
 }

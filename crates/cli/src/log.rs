@@ -39,7 +39,9 @@ impl Visit for Words {
 
 impl Subscriber for Talk {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        // Where servers stand is told by the command itself.
         metadata.target().starts_with("wharf")
+            && (self.0.manner.debug || metadata.target() != "wharf::state")
             && (*metadata.level() <= Level::WARN || (self.0.manner.debug && *metadata.level() <= Level::DEBUG))
     }
 

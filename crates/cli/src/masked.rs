@@ -76,6 +76,11 @@ fn hidden(value: &Value) -> Value {
 fn named(name: &str, text: &str) -> String {
     match name {
         "url" | "httpUrl" | "proxy" | "authorization_url" | "token_url" | "registration_url" => address(text),
+        // Some write the whole line there.
+        "command" => written(text, |text| {
+            let words: Vec<OsString> = text.split(' ').map(Into::into).collect();
+            masked_arguments(&words).join(" ")
+        }),
         _ if sounds_secret(name) => secret(text),
         _ => argument(text),
     }
@@ -87,6 +92,7 @@ fn member(of: &str, name: &str, value: &Value) -> Value {
         Value::String(text) if of == "headers" && OPEN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
             text.as_str().into()
         }
+        Value::Number(_) => MASK.into(),
         value => hidden(value),
     }
 }

@@ -3,12 +3,16 @@
 //! What a panic says may hold whatever went wrong, a secret included: only a text that stands in the program itself is
 //! shown.
 
+use std::io::Write as _;
 use std::panic::PanicHookInfo;
 use std::path::Path;
 
 /// Replaces the usual report of a panic.
 pub fn explain() {
-    std::panic::set_hook(Box::new(|panic| eprintln!("{}", told(panic))));
+    std::panic::set_hook(Box::new(|panic| {
+        // A panic inside of this would abort the program.
+        let _ = writeln!(std::io::stderr(), "{}", told(panic));
+    }));
 }
 
 fn told(panic: &PanicHookInfo<'_>) -> String {

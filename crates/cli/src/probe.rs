@@ -157,7 +157,9 @@ pub async fn all(session: &Session) -> Result<Vec<Looked<'_>>, Failure> {
             }
         });
     }
-    let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+    let is_under_way = |position: usize| looked[position].is_none();
+    let started = config.servers.iter().enumerate().filter(|(position, _)| is_under_way(*position));
+    let names: Vec<&str> = started.map(|(_, server)| server.name.as_str()).collect();
     let probed = waiting(session, &names, tasks.join_all()).await;
     for (position, probed) in probed {
         looked[position] = Some(Looked { server: &config.servers[position], outcome: Ok(probed) });

@@ -5,7 +5,7 @@
 use wharf_spec::Untrusted;
 
 use crate::failure::Failure;
-use crate::servers::{is_address, is_entry_of_file};
+use crate::servers::{is_address, is_entry_of_file, shown_word};
 
 /// What people put between a server and its tool.
 const SEPARATORS: [&str; 5] = ["::", "__", ".", "/", ":"];
@@ -85,8 +85,8 @@ fn readings<'a>(word: &'a str, names: &[&'a str]) -> Vec<(&'a str, &'a str)> {
 
 fn no_tool(server: Option<&str>) -> Failure {
     match server {
-        Some(server) => Failure::usage(format_args!("no tool of `{}` was named", Untrusted::new(server)))
-            .hint(format_args!("`wharf tools {server}` shows what there is")),
+        Some(server) => Failure::usage(format_args!("no tool of `{}` was named", shown_word(server)))
+            .hint(format_args!("`wharf tools {}` shows what there is", shown_word(server))),
         None => Failure::usage("no tool was named").hint("`wharf tools` shows what there is"),
     }
 }

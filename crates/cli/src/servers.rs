@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 pub use connect::{connect_one, each};
-pub use named::{is_address, is_entry_of_file, names};
+pub use named::{is_address, is_entry_of_file, names, shown_word};
 pub use starting::while_starting;
 
 /// The one server a command talks to, where it is not a configured one.

@@ -22,7 +22,7 @@ use crate::log::Talk;
 use crate::signals::FirstSignal;
 use crate::style::{QUIET, paint};
 use crate::table::wrap;
-use crate::tap::{CommandTap, TraceFile};
+use crate::tap::{CommandTap, Shown, TraceFile};
 
 /// What every command that talks to servers takes.
 #[derive(Debug, Default, Args)]
@@ -167,7 +167,7 @@ impl Session {
         options.name = server.to_owned();
         options.surroundings = self.surroundings.clone();
         options.limits = self.limits.clone();
-        if let Some(console) = self.console.manner.debug.then(|| self.console.clone()) {
+        if let Some(console) = self.shows(server).then(|| self.console.clone()) {
             let server = server.to_owned();
             options.on_step = Some(Arc::new(move |step| {
                 let head = format!("{server} · {} ({:?}, {:.1?})", step.name, step.outcome, step.duration);
@@ -181,9 +181,18 @@ impl Session {
 
     /// Sees every message of every server, where `--debug` or `--trace` want that.
     pub fn tap(&self) -> Option<Arc<dyn Tap>> {
-        let debug = self.console.manner.debug.then(|| self.console.clone());
-        let is_wanted = debug.is_some() || self.trace.is_some();
-        is_wanted.then(|| Arc::new(CommandTap { file: self.trace.clone(), debug }) as Arc<dyn Tap>)
+        let shown = match self.configuration.debugging() {
+            _ if self.console.manner.debug => Shown::All,
+            servers => Shown::Only(servers),
+        };
+        let is_wanted = shown.is_any() || self.trace.is_some();
+        let tap = || CommandTap { file: self.trace.clone(), console: self.console.clone(), shown };
+        is_wanted.then(|| Arc::new(tap()) as Arc<dyn Tap>)
+    }
+
+    /// Whether the messages of a server are shown.
+    fn shows(&self, server: &str) -> bool {
+        self.console.manner.debug || self.configuration.debugging().iter().any(|name| name == server)
     }
 
     /// Takes what servers write to stderr; nothing where there is no place to keep it.

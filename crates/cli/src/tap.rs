@@ -1,11 +1,13 @@
 //! Taps: every message to a file for `--trace`, and to stderr for `--debug`.
 
-use std::fs::File;
+use std::fmt::Display;
+use std::fs::{File, Permissions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::fs::OFlags;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use wharf_client::{Direction, Passing, Tap};
@@ -23,12 +25,20 @@ pub struct TraceFile(Mutex<File>);
 impl TraceFile {
     /// Creates the file anew, readable by its owner only: messages may hold secrets.
     pub fn create(path: &Path) -> Result<Self, Failure> {
+        let failed = |error: &dyn Display| {
+            Failure::usage(format_args!("the trace file `{}` cannot be written: {error}", path.display()))
+        };
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let opened = options.open(path);
-        let file = opened.map_err(|error| {
-            Failure::usage(format_args!("the trace file `{}` cannot be written: {error}", path.display()))
-        })?;
+        // Opening a pipe that nobody reads would wait for ever.
+        options.custom_flags(without_waiting());
+        let file = options.open(path).map_err(|error| failed(&error))?;
+        let metadata = file.metadata().map_err(|error| failed(&error))?;
+        if metadata.is_file() {
+            file.set_permissions(Permissions::from_mode(0o600)).map_err(|error| failed(&error))?;
+        } else if metadata.file_type().is_fifo() {
+            return Err(failed(&"it is a pipe"));
+        }
         Ok(Self(Mutex::new(file)))
     }
 
@@ -40,10 +50,36 @@ impl TraceFile {
     }
 }
 
+/// The flag that opens without waiting for anybody.
+fn without_waiting() -> i32 {
+    i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default()
+}
+
 /// The tap of a command: all servers, each message without the secrets of its server.
 pub struct CommandTap {
     pub file: Option<Arc<TraceFile>>,
-    pub debug: Option<Arc<Console>>,
+    pub console: Arc<Console>,
+    pub shown: Shown,
+}
+
+/// Whose messages are shown.
+pub enum Shown {
+    All,
+    Only(Vec<String>),
+}
+
+impl Shown {
+    /// Whether anything is.
+    pub fn is_any(&self) -> bool {
+        !matches!(self, Self::Only(servers) if servers.is_empty())
+    }
+
+    fn has(&self, server: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(servers) => servers.iter().any(|name| name == server),
+        }
+    }
 }
 
 /// One line of the trace.
@@ -76,9 +112,9 @@ impl Tap for CommandTap {
                 .map_or_else(|_| Message::Text(String::from_utf8_lossy(&masked).into_owned()), Message::Json);
             file.write(&Line { time: timestamp(at), server, direction: word, message });
         }
-        if let Some(console) = &self.debug {
+        if self.shown.has(server) {
             let head = format!("{server} {arrow}");
-            console.aside(format_args!("{} {}", paint(QUIET, head), Untrusted::from_bytes(&masked)));
+            self.console.aside(format_args!("{} {}", paint(QUIET, head), Untrusted::from_bytes(&masked)));
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::counters::{Count, Tally};
 use crate::engine::{Errand, Refusal};
 use crate::limits::Limits;
 use crate::services::{NotSampled, Pending, Services};
-use crate::tap::masked;
+use crate::tap::masked_value;
 
 pub(crate) const ELICIT: &str = "elicitation/create";
 pub(crate) const SAMPLE: &str = "sampling/createMessage";
@@ -127,12 +127,13 @@ impl Desk {
     pub fn log(&self, params: Option<Raw>) {
         let wanted = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
-            && let Ok(params) = Raw::parse(masked(params.as_bytes(), &self.redactor).into_owned())
-            && let Ok(message) = LogMessage::view(params, &self.limits.bounds)
+            && let Ok(LogMessage { level, logger, data }) = LogMessage::view(params, &self.limits.bounds)
             // Not every server keeps to the level it was told: the Python SDK 2.3 sends everything.
-            && wanted.is_none_or(|level| message.level >= level)
+            && wanted.is_none_or(|wanted| level >= wanted)
+            && let Ok(data) = Raw::parse(masked_value(data.as_bytes(), &self.redactor))
         {
-            sink.log(&self.server, message);
+            let logger = logger.map(|logger| self.redactor.redact(&logger).into_owned());
+            sink.log(&self.server, LogMessage { level, logger, data });
         }
     }
 
@@ -240,4 +241,37 @@ fn unreadable(error: &dyn std::fmt::Display) -> Refusal {
 
 async fn in_time<T>(limit: Duration, work: Pending<T>) -> Option<T> {
     tokio::time::timeout(limit, work).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::services::LogSink;
+
+    #[derive(Default)]
+    struct Logged(Mutex<Vec<String>>);
+
+    impl LogSink for Logged {
+        fn log(&self, server: &str, LogMessage { level, logger, data }: LogMessage) {
+            let line = format!("{server} {level:?} {} {}", logger.unwrap_or_default(), data.get());
+            self.0.lock().unwrap().push(line);
+        }
+    }
+
+    #[test]
+    fn a_log_message_arrives_whatever_the_secrets_are() {
+        let (logged, mut redactor) = (Arc::new(Logged::default()), Redactor::default());
+        ["warning", "logger", "123456"].into_iter().for_each(|secret| redactor.add(secret));
+        let services = Services { logs: Some(logged.clone()), ..Services::default() };
+        let desk = Desk::new("s".to_owned(), services, Limits::default(), Arc::new(redactor));
+        for params in [
+            r#"{"level":"warning","logger":"a logger","data":"a warning"}"#,
+            r#"{"level":"warning","data":123456}"#,
+            r#"{"level":"warning","data":{"password":"x","n":1}}"#,
+        ] {
+            desk.log(Raw::parse(params.as_bytes().to_vec()).ok());
+        }
+        let expected = [r#"s Warning a *** "a ***""#, r#"s Warning  "***""#, r#"s Warning  {"password":"***","n":1}"#];
+        assert_eq!(*logged.0.lock().unwrap(), expected);
+    }
 }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use wharf_spec::Redactor;
 
-pub(crate) use masked::message as masked;
+pub(crate) use masked::{message as masked, value as masked_value};
 
 /// Which way a message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

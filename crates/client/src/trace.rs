@@ -64,10 +64,15 @@ impl Tracer {
         Self { trace: ConnectTrace::default(), began: Instant::now(), on_step, redactor }
     }
 
-    /// Ends the current step; the next one begins.
+    /// Ends the current step with what was found; the next one begins.
     pub fn step(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
-        let now = Instant::now();
         let detail = self.redactor.redact_cut(&detail.to_string()).into_owned();
+        self.say(name, outcome, detail);
+    }
+
+    /// The same with words of ours, which stay even where a secret happens to be one of them.
+    pub fn say(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
+        let (now, detail) = (Instant::now(), detail.to_string());
         let step = Step { name, outcome, duration: now - self.began, detail };
         self.began = now;
         if let Some(on_step) = &self.on_step {
@@ -85,5 +90,21 @@ impl Tracer {
 
     pub fn finish(self) -> ConnectTrace {
         self.trace
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_taken_out_of_what_was_found_and_not_of_our_words() {
+        let mut redactor = Redactor::default();
+        redactor.add("handshake");
+        let mut tracer = Tracer::new(None, Arc::new(redactor));
+        tracer.step("resolve", StepOutcome::Fine, "/bin/handshake");
+        tracer.say("probe", StepOutcome::Detour, "trying the handshake");
+        let details: Vec<String> = tracer.finish().steps.into_iter().map(|step| step.detail).collect();
+        assert_eq!(details, ["/bin/***", "trying the handshake"]);
     }
 }

@@ -4,11 +4,12 @@
 //! that is. The file is private and stands outside every project, so that no project can approve itself.
 
 mod approvable;
-mod look;
+pub(crate) mod look;
 #[cfg(test)]
 mod tests;
 mod warnings;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -130,6 +131,20 @@ impl Approvals {
         Ok(was_there)
     }
 
+    /// Forgets what was approved in a project, of one server or of all, whether they are still configured or not. Gives
+    /// the names of the servers, sorted.
+    pub fn revoke_where(&self, project: &Path, server: Option<&str>) -> Result<Vec<String>, ApprovalsError> {
+        let project = look::spelt(&whole(project));
+        let is_meant = |key: &ApprovalKey| key.project == project && server.is_none_or(|server| key.server == server);
+        let mut names = BTreeSet::new();
+        self.update(|records| {
+            // It is asked again where somebody else wrote in between.
+            names = records.iter().filter(|known| is_meant(&known.key)).map(|known| known.key.server.clone()).collect();
+            records.retain(|known| !is_meant(&known.key));
+        })?;
+        Ok(names.into_iter().collect())
+    }
+
     fn update(&self, mut change: impl FnMut(&mut Vec<Record>)) -> Result<(), ApprovalsError> {
         let updated = self.document.update(|old| {
             let Approved(mut records) = self.read(old)?;
@@ -168,6 +183,11 @@ impl Approvals {
 }
 
 impl Approved {
+    /// Whether anything was approved of this server, so that it is worth looking at what it is now.
+    pub fn knows(&self, key: &ApprovalKey) -> bool {
+        self.0.iter().any(|known| known.key == *key)
+    }
+
     /// How a server of this digest stands.
     pub fn state(&self, key: &ApprovalKey, digest: ApprovalDigest) -> ApprovalState {
         match self.0.iter().find(|known| known.key == *key) {
@@ -181,11 +201,14 @@ impl Approved {
 impl ApprovalKey {
     /// A server of a file of a project. Links are followed, so that one project has one name.
     pub fn of(project: &Path, file: &Path, server: &str) -> Self {
-        let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = whole(project);
         let file = whole(&folder.join(file.strip_prefix(project).unwrap_or(file)));
         Self { project: look::spelt(&folder), file: look::spelt(&file), server: server.to_owned() }
     }
+}
+
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 impl ApprovalsError {

@@ -1,5 +1,7 @@
 //! An object held against the keys it may have. What is wrong is said once, with both places where there are two.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use wharf_spec::Untrusted;
@@ -10,6 +12,8 @@ use crate::tree::{Member, Node, Position, Value};
 /// What was found of the keys an object may have, each with a value of the right kind.
 pub(crate) struct Checked<'a> {
     found: Vec<(&'static Field, &'a Member)>,
+    /// The first member of each key, whether its value is right or not.
+    seen: Vec<(&'static Field, &'a Member)>,
     /// Keys nobody knows.
     pub unknown: Vec<&'a Member>,
     /// What is wrong.
@@ -38,7 +42,11 @@ impl Fault {
 
 /// Holds an object against tables of keys. Members of the wrong kind are faults and count as absent.
 pub(crate) fn check<'a>(members: &'a [Member], tables: &[&'static [Field]]) -> Checked<'a> {
-    let mut checked = Checked { found: Vec::new(), unknown: Vec::new(), faults: Vec::new() };
+    let mut checked = Checked { found: Vec::new(), seen: Vec::new(), unknown: Vec::new(), faults: Vec::new() };
+    let is_known = |key: &str| tables.iter().copied().flatten().any(|field| field.is_called(key));
+    // Keys that begin with `_` are comments, of which there may be any number.
+    let others = members.iter().filter(|member| !member.key.starts_with('_') && !is_known(&member.key));
+    checked.faults.extend(duplicates(others, str::to_owned));
     for member in members {
         let field = tables.iter().copied().flatten().find(|field| field.is_called(&member.key));
         match field {
@@ -51,19 +59,20 @@ pub(crate) fn check<'a>(members: &'a [Member], tables: &[&'static [Field]]) -> C
 
 impl<'a> Checked<'a> {
     fn take(&mut self, field: &'static Field, member: &'a Member) {
-        if let Some((_, first)) = self.found.iter().find(|(other, _)| other.name == field.name) {
-            let (key, other) = (shown(&member.key), shown(&first.key));
-            let text =
-                format!("`{key}` on line {} is there already as `{other}` on line {}", member.at.line, first.at.line);
-            self.faults.push(Fault::new("duplicate_key", member.at, text).fix("keep one of them"));
+        if let Some((_, first)) = self.seen.iter().find(|(other, _)| other.name == field.name) {
+            self.faults.push(twice(member, first));
             return;
         }
+        self.seen.push((field, member));
         // Null is what programs write for what is not there.
         if member.node.value == Value::Null {
             return;
         }
         match misfit(field.kind, &member.node) {
-            None => self.found.push((field, member)),
+            None => {
+                self.faults.extend(repeated(field, member));
+                self.found.push((field, member));
+            }
             Some((at, wanted)) => {
                 let text = format!("`{}` is not {wanted}", shown(&member.key));
                 self.faults.push(Fault::new("wrong_type", at, text));
@@ -110,6 +119,33 @@ impl<'a> Checked<'a> {
     pub fn map(&self, name: &str) -> &'a [Member] {
         self.member(name).map(|member| member.node.members()).unwrap_or_default()
     }
+}
+
+fn twice(member: &Member, first: &Member) -> Fault {
+    let (key, other) = (shown(&member.key), shown(&first.key));
+    let text = format!("`{key}` on line {} is there already as `{other}` on line {}", member.at.line, first.at.line);
+    Fault::new("duplicate_key", member.at, text).fix("keep one of them")
+}
+
+/// Names that stand twice in a map of the user's own names. Those of headers differ by more than case.
+fn repeated(field: &Field, member: &Member) -> Vec<Fault> {
+    let spelling = if field.name == "headers" { str::to_ascii_lowercase } else { str::to_owned };
+    match field.kind {
+        Kind::TemplateMap | Kind::MillisMap => duplicates(member.node.members(), spelling),
+        _ => Vec::new(),
+    }
+}
+
+fn duplicates<'a>(members: impl IntoIterator<Item = &'a Member>, spelling: fn(&str) -> String) -> Vec<Fault> {
+    let mut firsts: HashMap<String, &Member> = HashMap::new();
+    let mut faults = Vec::new();
+    for member in members {
+        match firsts.entry(spelling(&member.key)) {
+            Entry::Occupied(first) => faults.push(twice(member, first.get())),
+            Entry::Vacant(free) => drop(free.insert(member)),
+        }
+    }
+    faults
 }
 
 /// A whole number, if it is one.

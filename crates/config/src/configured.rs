@@ -154,3 +154,11 @@ pub struct Oauth {
     /// What we ask for.
     pub scope: Option<Sited<String>>,
 }
+
+impl Oauth {
+    /// Every text of it.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Sited<String>> {
+        let addresses = [&self.authorization_url, &self.token_url, &self.registration_url];
+        addresses.into_iter().chain([&self.client_id, &self.client_secret, &self.scope]).flatten()
+    }
+}

@@ -67,14 +67,23 @@ pub fn set_enabled(text: &str, name: &ServerName, enabled: bool) -> Result<Edite
     edited(text, |sheet| {
         let Some(servers) = sheet.servers_with(name.as_str())? else { return Ok(Change::NotThere) };
         let old = servers.value(name.as_str()).unwrap_or_default();
-        if enabled && old == serde_json::json!({"enabled": false}) {
-            return Ok(servers.remove(name.as_str()));
-        }
         // Absent means on.
-        if old.get("enabled").map_or(enabled, |found| *found == enabled) {
+        let says = |key: &str, flag: bool| old.get(key) == Some(&Value::Bool(flag));
+        let is_on = !says("enabled", false) && !says("disabled", true);
+        if is_on == enabled {
             return Ok(Change::Unchanged);
         }
-        servers.object(name.as_str())?.set("enabled", &Value::Bool(enabled))?;
+        let is_switch = |key: &String| matches!(key.as_str(), "enabled" | "disabled");
+        if enabled && old.as_object().is_some_and(|members| members.keys().all(is_switch)) {
+            return Ok(servers.remove(name.as_str()));
+        }
+        let entry = servers.object(name.as_str())?;
+        if enabled && says("disabled", true) {
+            entry.remove("disabled");
+        }
+        if !enabled || says("enabled", false) {
+            entry.set("enabled", &Value::Bool(enabled))?;
+        }
         Ok(Change::Replaced(old))
     })
 }

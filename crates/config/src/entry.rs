@@ -8,7 +8,7 @@ use wharf_spec::{Backoff, HttpForm, nearest};
 
 use crate::checked::{Checked, Fault, check, number, shown};
 use crate::configured::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
-use crate::fields::{BACKOFF, OAUTH, SERVER};
+use crate::fields::{BACKOFF, Field, OAUTH, SERVER};
 use crate::place::Place;
 use crate::tree::{Node, Position, Value};
 
@@ -42,15 +42,22 @@ pub(crate) fn read(id: &str, node: &Node, file: &Arc<Path>, expands: bool) -> En
     };
     let mut fields = check(members, &[SERVER]);
     let enabled = fields.flag("enabled").unwrap_or(true) && !fields.flag("disabled").unwrap_or(false);
-    let mut warnings = unknown(&fields);
+    let mut warnings = unknown(&fields, SERVER);
     if !enabled && members.iter().all(|member| matches!(member.key.as_str(), "enabled" | "disabled")) {
         return Entry { said: Said::Off, enabled, warnings };
     }
     let reading = Reading { id, at: node.at, file, fields: &fields };
     let reach = reading.reach();
     warnings.extend(reading.oddities());
+    let mut inner = reading.unusable();
+    for (key, known) in [("reconnect", BACKOFF), ("oauth", OAUTH)] {
+        let nested = check(fields.map(key), &[known]);
+        warnings.extend(unknown(&nested, known));
+        inner.extend(nested.faults);
+    }
     let described = reach.map(|reach| reading.described(reach, expands));
     let mut faults = std::mem::take(&mut fields.faults);
+    faults.extend(inner);
     let said = match described {
         Ok(described) if faults.is_empty() => Said::Server(Box::new(described)),
         Ok(_) => Said::Bad(faults),
@@ -63,8 +70,8 @@ pub(crate) fn read(id: &str, node: &Node, file: &Arc<Path>, expands: bool) -> En
 }
 
 /// Keys nobody knows, with what may have been meant.
-pub(crate) fn unknown(fields: &Checked<'_>) -> Vec<Fault> {
-    let names = || SERVER.iter().flat_map(|field| std::iter::once(field.name).chain(field.also.iter().copied()));
+pub(crate) fn unknown(fields: &Checked<'_>, known: &'static [Field]) -> Vec<Fault> {
+    let names = || known.iter().flat_map(|field| std::iter::once(field.name).chain(field.also.iter().copied()));
     let fault = |member: &&crate::tree::Member| {
         let fault = Fault::new("unknown_key", member.at, format!("`{}` means nothing here", shown(&member.key)));
         match nearest(&member.key, names()) {
@@ -201,25 +208,22 @@ impl Reading<'_> {
             ca: self.templates("ca"),
             client_cert: self.template("clientCert"),
             mirror_arguments: self.fields.flag("mirrorArguments").unwrap_or(true),
-            oauth: self.oauth()?,
+            oauth: self.oauth(),
         })
     }
 
-    fn oauth(&self) -> Result<Option<Oauth>, Fault> {
-        let Some(member) = self.fields.member("oauth") else { return Ok(None) };
+    fn oauth(&self) -> Option<Oauth> {
+        let member = self.fields.member("oauth")?;
         let fields = check(member.node.members(), &[OAUTH]);
-        if let Some(fault) = fields.faults.first() {
-            return Err(fault.clone());
-        }
         let inner = Reading { fields: &fields, ..*self };
-        Ok(Some(Oauth {
+        Some(Oauth {
             authorization_url: inner.template("authorization_url"),
             token_url: inner.template("token_url"),
             registration_url: inner.template("registration_url"),
             client_id: inner.template("client_id"),
             client_secret: inner.template("client_secret"),
             scope: inner.template("scope"),
-        }))
+        })
     }
 
     fn described(&self, reach: Reach, expands: bool) -> Described {
@@ -245,6 +249,20 @@ impl Reading<'_> {
             keep_results: fields.millis("cacheTtlMs"),
             unknown: fields.unknown.iter().map(|member| self.sited((&member.key, member.at))).collect(),
         }
+    }
+
+    /// What no program can be given: variables without a proper name, and texts that the system would cut off.
+    fn unusable(&self) -> Vec<Fault> {
+        let named = self.fields.map("env").iter().map(|member| (member.key.as_str(), member.at));
+        let names = named.chain(self.fields.texts("envVars"));
+        let bad = names.filter(|(name, _)| name.is_empty() || name.contains(['=', '\0'])).map(|(name, at)| {
+            let text = format!("`{}` cannot be the name of a variable", shown(name));
+            Fault::new("bad_variable", at, text).fix("use letters, digits and `_`")
+        });
+        let values = self.fields.map("env").iter().filter_map(|member| Some((member.node.text()?, member.node.at)));
+        let own = ["command", "cwd", "envFile"].into_iter().filter_map(|key| self.fields.text(key));
+        let texts = own.chain(self.fields.texts("args")).chain(values).filter(|(text, _)| text.contains('\0'));
+        bad.chain(texts.map(|(_, at)| Fault::new("nul", at, "a text has a NUL in it").fix("remove it"))).collect()
     }
 
     /// What can be read and is hardly what was meant.

@@ -47,14 +47,29 @@ fn is_name(name: &str) -> bool {
 }
 
 fn unquoted(value: &str) -> String {
-    let inside = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
-    if let Some(plain) = inside('\'') {
-        return plain.to_owned();
+    let plain = || value.split(" #").next().unwrap_or(value).trim_end().to_owned();
+    quoted(value).unwrap_or_else(plain)
+}
+
+/// What stands between quotes, if that is all there is but for a comment. Read in one pass, so that what an escape
+/// gives is not taken for the beginning of another.
+fn quoted(value: &str) -> Option<String> {
+    let mut letters = value.chars();
+    let quote = letters.next().filter(|first| matches!(first, '"' | '\''))?;
+    let mut inside = String::new();
+    loop {
+        match letters.next()? {
+            letter if letter == quote => break,
+            '\\' if quote == '"' => match letters.next()? {
+                'n' => inside.push('\n'),
+                letter @ ('"' | '\\') => inside.push(letter),
+                letter => inside.extend(['\\', letter]),
+            },
+            letter => inside.push(letter),
+        }
     }
-    match inside('"') {
-        Some(quoted) => quoted.replace("\\n", "\n").replace("\\\"", "\"").replace("\\\\", "\\"),
-        None => value.split(" #").next().unwrap_or(value).trim_end().to_owned(),
-    }
+    let rest = letters.as_str();
+    (rest.is_empty() || rest.trim_start().starts_with('#') && rest.starts_with(char::is_whitespace)).then_some(inside)
 }
 
 #[cfg(test)]
@@ -67,6 +82,16 @@ mod tests {
         let expected = [("A", "1"), ("B", "two words"), ("C", "a \"b\"\nc"), ("D", "#$x"), ("E", "")];
         let found = parse(text).unwrap();
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let values = [
+            (r#""C:\\new""#, r"C:\new"),
+            (r#""x" # "c""#, "x"),
+            ("'y'\t# it's", "y"),
+            (r#""a\tb""#, r"a\tb"),
+            (r#""open"#, r#""open"#),
+        ];
+        for (value, expected) in values {
+            assert_eq!(unquoted(value), expected, "{value}");
+        }
         for bad in ["hush", "=x", "A B=1"] {
             let error = parse(bad).unwrap_err();
             assert!(error.starts_with("line 1") && !error.contains("hush"), "{error}");

@@ -105,7 +105,7 @@ pub(crate) fn expand(text: &str, around: &Surroundings, secrets: &SecretSource<'
 }
 
 /// Empty counts as unset where there is a default, as in a shell.
-fn variable(name: &str, default: Option<&str>, around: &Surroundings) -> Result<String, ExpandError> {
+pub(crate) fn variable(name: &str, default: Option<&str>, around: &Surroundings) -> Result<String, ExpandError> {
     let found = around.var(name).filter(|value| default.is_none() || !value.is_empty());
     match (found, default) {
         (Some(value), _) => match value.to_str() {
@@ -144,7 +144,8 @@ pub fn parts(text: &str) -> Vec<Part<'_>> {
     found
 }
 
-fn reference(inner: &str) -> Part<'_> {
+/// What stands between `${` and `}`.
+pub(crate) fn reference(inner: &str) -> Part<'_> {
     if let Some(name) = inner.strip_prefix("secret:") {
         return Part::Secret(name);
     }

@@ -8,7 +8,7 @@ use wharf_spec::{BadServerName, ServerName, nearest};
 
 use crate::checked::{Checked, Fault, check, shown};
 use crate::entry::{self, Entry, Said, backoff};
-use crate::fields::{FILE, Field, Kind, MCP, RULE, USER};
+use crate::fields::{BACKOFF, FILE, Field, Kind, MCP, RULE, USER};
 use crate::layer::Layer;
 use crate::place::Place;
 use crate::settings::{RuleText, Settings};
@@ -17,6 +17,8 @@ use crate::{Problem, Severity};
 
 /// The newest version of a file that is understood.
 const VERSION: u64 = 1;
+/// What a rule is about that does not say so.
+const EVERY_TOOL: &str = "mcp__*";
 
 /// What a file says.
 pub(crate) struct FileContent {
@@ -65,6 +67,7 @@ impl FileReading<'_> {
         }
         let Value::Map(members) = &node.value else {
             let text = format!("the file is {}, not an object", node.value.kind());
+            self.content.settings.unread = self.layer.is_users();
             return self.fault(&Fault::new("wrong_type", node.at, text), Severity::Error, None);
         };
         let fields = check(members, &[FILE, USER]);
@@ -73,7 +76,9 @@ impl FileReading<'_> {
             return;
         }
         self.settings(&fields);
+        self.nested(&fields, "reconnect", BACKOFF);
         self.rules(fields.list("permissions"));
+        self.lost_rules(members, fields.member("permissions"));
         let expands = fields.flag("expandEnv").unwrap_or(true);
         let mcp = check(fields.map("mcp"), &[MCP]);
         self.complain(&mcp);
@@ -96,6 +101,7 @@ impl FileReading<'_> {
         let text = format!("`{}` is {version}, and this program knows {VERSION}", member.key);
         let fault = Fault::new("newer_version", member.node.at, text).fix("use a newer wharf; the file is left alone");
         self.fault(&fault, Severity::Error, None);
+        self.content.settings.unread = self.layer.is_users();
         true
     }
 
@@ -142,6 +148,13 @@ impl FileReading<'_> {
         settings.providers = fields.member("providers").map(|member| json(&member.node));
     }
 
+    /// What is wrong inside a setting.
+    fn nested(&mut self, fields: &Checked<'_>, key: &str, known: &'static [Field]) {
+        let nested = check(fields.map(key), &[known]);
+        nested.faults.iter().for_each(|fault| self.fault(fault, Severity::Error, None));
+        entry::unknown(&nested, known).iter().for_each(|fault| self.fault(fault, Severity::Warning, None));
+    }
+
     /// `globalSettings` hold for the servers of the file; the user's hold for all.
     fn global_settings(&mut self, mcp: &Checked<'_>) -> Settings {
         let Some(Field { kind: Kind::Object(known), .. }) = MCP.iter().find(|field| field.name == "globalSettings")
@@ -168,14 +181,36 @@ impl FileReading<'_> {
             let (Some(tool), Some(action), true) =
                 (text("tool"), text("action"), fields.unknown.is_empty() && fields.faults.is_empty())
             else {
-                let text = "a rule is an object of `tool`, `action` (allow, ask or deny) and perhaps `pattern`";
-                self.fault(&Fault::new("bad_rule", rule.at, text), Severity::Error, None);
+                self.bad_rule(rule.at, text("tool").unwrap_or_else(|| EVERY_TOOL.to_owned()));
                 continue;
             };
             let from_project = self.layer.needs_approval();
             let place = self.place(rule.at);
             self.content.settings.rules.push(RuleText { tool, pattern: text("pattern"), action, place, from_project });
         }
+    }
+
+    /// Rules that are no list, or stand there a second time. That is told already; what they forbid is not known.
+    fn lost_rules(&mut self, members: &[Member], counted: Option<&Member>) {
+        let counted = counted.map(|member| member.at);
+        let is_lost = |member: &&Member| {
+            member.key == "permissions" && member.node.value != Value::Null && Some(member.at) != counted
+        };
+        members.iter().filter(is_lost).for_each(|member| self.deny(EVERY_TOOL.to_owned(), member.at));
+    }
+
+    /// A rule that is not understood may have been there to forbid something, so it does.
+    fn bad_rule(&mut self, at: Position, tool: String) {
+        let text = "a rule is an object of `tool`, `action` (allow, ask or deny) and perhaps `pattern`";
+        let fix = format!("mend or remove it: until then `{}` is denied", shown(&tool));
+        self.fault(&Fault::new("bad_rule", at, text).fix(fix), Severity::Error, None);
+        self.deny(tool, at);
+    }
+
+    fn deny(&mut self, tool: String, at: Position) {
+        let (place, from_project) = (self.place(at), self.layer.needs_approval());
+        let rule = RuleText { tool, pattern: None, action: "deny".to_owned(), place, from_project };
+        self.content.settings.rules.push(rule);
     }
 
     fn servers(&mut self, node: &Node, switches: Switches<'_>) {

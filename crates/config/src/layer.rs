@@ -55,6 +55,11 @@ impl Layer {
     pub fn needs_approval(self) -> bool {
         matches!(self, Self::ProjectShared | Self::Project)
     }
+
+    /// Whether it is a file of the user's own, whose rules protect them.
+    pub(crate) fn is_users(self) -> bool {
+        matches!(self, Self::Home | Self::User | Self::Flag)
+    }
 }
 
 impl Places {

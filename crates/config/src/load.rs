@@ -152,6 +152,8 @@ impl Loading<'_> {
             }
             Err(mut problem) => {
                 let before = before(&source, memory);
+                let is_lost = before.is_none() && problem.code != "missing_file";
+                self.config.settings.unread |= is_lost && source.layer.is_users();
                 problem.text.push_str(if before.is_some() { "; what it said before holds" } else { "" });
                 self.config.problems.push(problem);
                 before.into_iter().for_each(|content| self.lay(content, &source));
@@ -349,6 +351,7 @@ fn overlay(lower: &mut Settings, higher: Settings) {
         }
     }
     lower.debug |= higher.debug;
+    lower.unread |= higher.unread;
     lower.rules.extend(higher.rules);
     put(&mut lower.timeout, higher.timeout);
     put(&mut lower.tool_names, higher.tool_names);

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use wharf_spec::Untrusted;
+
 use crate::tree::Position;
 
 /// A place in a file, or in the variable that stands for one.
@@ -15,9 +17,9 @@ pub struct Place {
     pub at: Position,
 }
 
-/// Shown as `file:line:column`.
+/// Shown as `file:line:column`, escaped: a project may have directories of any name.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file.display(), self.at)
+        write!(f, "{}:{}", Untrusted::new(self.file.to_string_lossy()), self.at)
     }
 }

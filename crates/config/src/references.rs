@@ -1,6 +1,6 @@
 //! What a server's entry refers to without saying it: variables and secrets, by name and place.
 
-use crate::configured::{Described, Reach, Sited};
+use crate::configured::{Described, Oauth, Reach, Sited};
 use crate::expand::{Part, parts};
 use crate::place::Place;
 
@@ -62,6 +62,7 @@ impl Described {
                 .chain(&http.proxy)
                 .chain(&http.ca)
                 .chain(&http.client_cert)
+                .chain(http.oauth.iter().flat_map(Oauth::texts))
                 .collect(),
         }
     }

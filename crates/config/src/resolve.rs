@@ -9,8 +9,8 @@ use wharf_spec::{
     Surroundings,
 };
 
-use crate::configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Reach, Sited};
-use crate::expand::{Expanded, SecretSource, expand};
+use crate::configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
+use crate::expand::{Expanded, Part, SecretSource, expand, parts};
 use crate::settings::Settings;
 use crate::{Place, Problem, Severity, env_file};
 
@@ -93,6 +93,12 @@ impl Filling<'_> {
             .map_err(|error| self.problem(error.code(), &template.place, error.to_string(), Some(error.fix())))
     }
 
+    /// Makes sure that the variables are there of what is expanded when it is needed. Secrets are asked for only then.
+    fn check(&self, template: &Sited<String>) -> Result<(), Problem> {
+        let around = Resolving { secrets: &|_| Ok(String::new()), ..*self.with };
+        Filling { with: &around, ..*self }.fill(template).map(drop)
+    }
+
     fn text(&self, template: &Sited<String>) -> Result<String, Problem> {
         self.fill(template).map(|expanded| expanded.text)
     }
@@ -113,10 +119,12 @@ impl Filling<'_> {
     }
 
     fn stdio(&self, stdio: &DescribedStdio) -> Result<StdioSpec, Problem> {
+        let (env, hidden) = self.env(stdio)?;
         let mut spec = StdioSpec {
             program: self.text(&stdio.command)?.into(),
             cwd: stdio.cwd.as_ref().map(|cwd| self.path(cwd)).transpose()?,
-            env: self.env(stdio)?,
+            env,
+            hidden,
             inherit_env: stdio.inherit_env,
             ..StdioSpec::default()
         };
@@ -128,8 +136,9 @@ impl Filling<'_> {
         Ok(spec)
     }
 
-    /// Its own variables before those of its file, and those before the ones handed down.
-    fn env(&self, stdio: &DescribedStdio) -> Result<Vec<(OsString, EnvValue)>, Problem> {
+    /// Its own variables before those of its file, and those before the ones handed down; and what they have of secrets
+    /// by name, which is never shown, whatever it looks like.
+    fn env(&self, stdio: &DescribedStdio) -> Result<(Vec<(OsString, EnvValue)>, Vec<Secret>), Problem> {
         let mut env: Vec<(OsString, EnvValue)> =
             stdio.env_vars.iter().map(|name| (OsString::from(&name.value), EnvValue::Inherit)).collect();
         if let Some(template) = &stdio.env_file {
@@ -142,14 +151,21 @@ impl Filling<'_> {
                 put(&mut env, &name, value);
             }
         }
+        let mut hidden = Vec::new();
         for (name, template) in &stdio.env {
-            put(&mut env, name, self.text(template)?);
+            let Expanded { text, taken } = self.fill(template)?;
+            put(&mut env, name, text);
+            if parts(&template.value).iter().any(|part| matches!(part, Part::Secret(_))) {
+                hidden.extend(taken.into_iter().map(Secret::new));
+            }
         }
-        Ok(env)
+        Ok((env, hidden))
     }
 
     fn http(&self, http: &DescribedHttp) -> Result<HttpSpec, Problem> {
-        let mut spec = HttpSpec::new(self.url(&http.url)?);
+        let (url, taken) = self.url(&http.url)?;
+        let mut spec = HttpSpec::new(url);
+        spec.hidden = taken.into_iter().map(Secret::new).collect();
         spec.form = http.form;
         for (name, template) in &http.headers {
             spec.headers.push((name.clone(), Secret::new(self.text(template)?)));
@@ -158,18 +174,20 @@ impl Filling<'_> {
         spec.extra_ca = http.ca.iter().map(|file| self.path(file)).collect::<Result<_, _>>()?;
         spec.client_certificate = http.client_cert.as_ref().map(|file| self.path(file)).transpose()?;
         spec.mirror_arguments = http.mirror_arguments;
+        http.oauth.iter().flat_map(Oauth::texts).try_for_each(|template| self.check(template))?;
         Ok(spec)
     }
 
     /// What it says is not repeated: a secret may stand anywhere in what is no URL.
-    fn url(&self, template: &Sited<String>) -> Result<Url, Problem> {
+    fn url(&self, template: &Sited<String>) -> Result<(Url, Vec<String>), Problem> {
         let bad = |text: &str| {
             let fix = "write it like https://example.org/mcp".to_owned();
             self.problem("bad_url", &template.place, text.to_owned(), Some(fix))
         };
-        let url = Url::parse(&self.text(template)?).map_err(|_| bad("`url` is no URL"))?;
+        let Expanded { text, taken } = self.fill(template)?;
+        let url = Url::parse(&text).map_err(|_| bad("`url` is no URL"))?;
         match url.scheme() {
-            "http" | "https" => Ok(url),
+            "http" | "https" => Ok((url, taken)),
             _ => Err(bad("`url` does not begin with http:// or https://")),
         }
     }

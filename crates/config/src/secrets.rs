@@ -1,7 +1,7 @@
 //! Secrets by reference: what `${secret:NAME}` stands for.
 //!
-//! A command of the user's is asked if there is one; otherwise the system's keyring, through the program that comes with
-//! it, and then a private file. A value is never an argument of a program, and never part of an error.
+//! A command of the user's is asked if there is one; otherwise a private file, and then the system's keyring, through
+//! the program that comes with it. A value is never an argument of a program, and never part of an error.
 
 mod error;
 mod file;
@@ -76,16 +76,16 @@ impl SecretStore {
             let value = Program::of_command(command, name).run(&self.around)?;
             return Ok(FoundSecret { value, from: SecretPlace::Command });
         }
-        let asked = self.keyring.as_ref().map(|keyring| keyring.lookup(name, &self.around));
-        let complaint = match asked {
+        // It is in the file only if the keyring did not take it, and then may hold an older one.
+        if let Some(value) = self.file.lookup(name)? {
+            return Ok(FoundSecret { value, from: self.file_place() });
+        }
+        let complaint = match self.keyring.as_ref().map(|keyring| keyring.lookup(name, &self.around)) {
             Some(Ok(value)) => return Ok(FoundSecret { value, from: SecretPlace::Keyring }),
             Some(Err(error)) => error.complaint(),
             None => None,
         };
-        match self.file.lookup(name)? {
-            Some(value) => Ok(FoundSecret { value, from: self.file_place() }),
-            None => Err(SecretError::Unknown { name: name.to_owned(), keyring: complaint }),
-        }
+        Err(SecretError::Unknown { name: name.to_owned(), keyring: complaint })
     }
 
     /// Keeps a secret in the keyring, or in the file where there is none that works, and says where.
@@ -102,11 +102,17 @@ impl SecretStore {
         Ok(self.file_place())
     }
 
-    /// Forgets a secret wherever it is kept, and says whether there was one.
+    /// Forgets a secret wherever it is kept, and says whether there was one. Where the keyring keeps it all the same,
+    /// nothing is forgotten.
     pub fn remove(&self, name: &str) -> Result<bool, SecretError> {
         check_name(name)?;
         self.check_own(name)?;
-        let was_in_keyring = self.keyring.as_ref().is_some_and(|keyring| keyring.remove(name, &self.around));
+        let was_in_keyring = match self.keyring.as_ref().map(|keyring| keyring.remove(name, &self.around)) {
+            // One that does not answer is nobody's concern if it was never given this.
+            Some(Err(error)) if self.file.is_noted(name)? => return Err(error),
+            Some(removed) => removed.unwrap_or(false),
+            None => false,
+        };
         Ok(self.file.remove(name)? || was_in_keyring)
     }
 

@@ -35,6 +35,9 @@ pub struct Settings {
     pub providers: Option<serde_json::Value>,
     /// `permissions`, of every layer: what a project says may only deny and ask.
     pub rules: Vec<RuleText>,
+    /// Whether a file of the user's own could not be read, or is of a newer version: what it forbids is not known, so
+    /// nothing should be called. A file that is read again and says what it said before is none of these.
+    pub unread: bool,
     /// The file an "always" is written to.
     pub rule_file: PathBuf,
 }

@@ -26,6 +26,10 @@ impl<'a> Standings<'a> {
 
     pub fn of(&mut self, file: &Path, name: &ServerName, described: &Described) -> Approval {
         let key = ApprovalKey::of(&self.places.project, file, name.as_str());
+        // Nobody has to wait for the files of a server that was never agreed to.
+        if !self.approved().knows(&key) {
+            return Approval::Needed;
+        }
         let digest = Approvable::of(described, self.around).digest();
         match self.approved().state(&key, digest) {
             ApprovalState::Approved => Approval::Approved,

@@ -241,10 +241,21 @@ impl Context {
 
     /// Goes to the server that took the place of the one it was for: another one, which may be trusted less.
     async fn go_anew(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
-        self.await_tools(server, going.options.call.timeout).await?;
-        self.still_the_same(going.tool)?;
-        self.pass(going.tool, going.arguments, &going.options.caller).await?;
+        self.pass_anew(server, going.tool, going.arguments, going.options).await?;
         self.go(server, Going { seen: 0, ..going }).await
+    }
+
+    /// Passes the gate once more, for a server that took the place of the one a call was for.
+    pub async fn pass_anew(
+        &self,
+        server: &Server,
+        tool: &CatalogTool,
+        arguments: &Raw,
+        options: &CallOptions,
+    ) -> Result<(), HostError> {
+        self.await_tools(server, options.call.timeout).await?;
+        self.still_the_same(tool)?;
+        self.pass(tool, arguments, &options.caller).await
     }
 
     async fn go(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
@@ -254,15 +265,8 @@ impl Context {
         let called = server.carry(patience, |passage| {
             let client_options = options.within(timeout);
             async move {
-                // While it waited for the server or for its turn, the server may have changed its mind about its tools,
-                // and somebody theirs about which of them are used.
                 server.learned(&passage, patience).await?;
-                if self.shelf.peek().version() != seen {
-                    self.still_the_same(tool)?;
-                }
-                if !server.kept.load().filter.admits(&tool.id.tool) {
-                    return Err(unknown_tool(&self.shelf.catalog(), &tool.id));
-                }
+                self.still_used(server, tool, seen)?;
                 let called = passage.connection.call_tool_raw(&tool.id.tool, arguments, client_options).await;
                 called.map_err(|error| server.failed(error))
             }
@@ -270,8 +274,20 @@ impl Context {
         called.await
     }
 
+    /// While a call waited for the server or for its turn, the server may have changed its mind about its tools, and
+    /// somebody theirs about which of them are used. A tool seen in the current version of the catalog is as it was.
+    pub fn still_used(&self, server: &Server, tool: &CatalogTool, seen: u64) -> Result<(), HostError> {
+        if self.shelf.peek().version() != seen {
+            self.still_the_same(tool)?;
+        }
+        if !server.kept.load().filter.admits(&tool.id.tool) {
+            return Err(unknown_tool(&self.shelf.catalog(), &tool.id));
+        }
+        Ok(())
+    }
+
     /// The server that took the place of one that could not be called.
-    fn successor<T>(&self, server: &Arc<Server>, outcome: &Result<T, HostError>) -> Option<Arc<Server>> {
+    pub fn successor<T>(&self, server: &Arc<Server>, outcome: &Result<T, HostError>) -> Option<Arc<Server>> {
         use HostError::{Closed, Unavailable, UnknownTool};
         if !matches!(outcome, Err(Unavailable { .. } | UnknownTool { .. } | Closed)) {
             return None;

@@ -144,7 +144,7 @@ impl Context {
         match (&trouble, standing.state) {
             // Whoever hears events is told there, and need not be told twice.
             (Some(trouble), State::Failed | State::AuthRequired) if !self.crier.is_heard() => {
-                tracing::warn!(server = %server.name, state = %standing.state, "{trouble}");
+                tracing::warn!(target: "wharf::state", server = %server.name, state = %standing.state, "{trouble}");
             }
             (Some(trouble), _) => tracing::info!(server = %server.name, state = %standing.state, "{trouble}"),
             (None, _) => tracing::info!(server = %server.name, state = %standing.state),

@@ -94,7 +94,8 @@ impl Disk {
         self.writes.push(move || write_listed(&document, &listed, &identity));
     }
 
-    /// Keeps the tools a server lists beside what else it listed before, unless they are the same.
+    /// Keeps the tools a server lists beside what else it listed before, unless they are the same. Where it listed
+    /// nothing before, what it has not been asked for stays marked as that.
     pub fn keep_tools(&self, server: &ServerName, spec: &ServerSpec, mut listed: Listed) {
         let identity = identity(spec);
         let document = self.catalog_of(server, &identity);
@@ -104,8 +105,8 @@ impl Disk {
                 if before.tools.iter().map(|tool| &tool.raw).eq(listed.tools.iter().map(|tool| &tool.raw)) {
                     return;
                 }
-                (listed.resources, listed.templates, listed.prompts) =
-                    (before.resources, before.templates, before.prompts);
+                let Listed { resources, templates, prompts, unasked, .. } = before;
+                listed = Listed { resources, templates, prompts, unasked, ..listed };
             }
             write_listed(&document, &listed, &identity);
         });

@@ -1,22 +1,24 @@
 //! The log files of servers: what each writes to stderr, and when its process began and ended.
 //!
 //! `logs/<server>.log` beneath the state directory, and `.log.1` before it. Lines are handed to a thread that may block,
-//! so that neither a slow disk nor a full one reaches a server or a call: what cannot be written is lost, and counted.
+//! so that neither a slow disk nor a full one reaches a server or a call: what cannot be written is lost, and counted for
+//! its own server, whose file says so. A server that floods takes no other's lines.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
 use wharf_client::{ProcessLog, ProcessNote};
 use wharf_spec::{Shown, Timestamp};
 use wharf_store::LogFile;
 
-/// Lines that wait to be written; more are lost.
-const WAITING: usize = 1024;
+/// Lines of one server that wait to be written; more are lost.
+const WAITING: usize = 256;
+/// How long a file that could not be opened is let be.
+const BEFORE_ANOTHER_TRY: Duration = Duration::from_secs(30);
 /// Bytes of a line that are kept.
 const LONGEST_LINE: usize = 8 << 10;
 /// What one file may weigh before the next is begun.
@@ -27,8 +29,9 @@ const MOST_OPEN: usize = 256;
 /// Writes the log files of servers. Nothing is made before there is something to write.
 pub struct ServerLogs {
     folder: PathBuf,
-    lines: OnceLock<mpsc::Sender<Task>>,
-    lost: Arc<AtomicU64>,
+    /// Bounded by the lines that may wait, for each server.
+    lines: OnceLock<mpsc::UnboundedSender<Task>>,
+    tallies: Arc<Tallies>,
 }
 
 /// One line of a log file.
@@ -51,6 +54,17 @@ pub enum Voice {
     Wharf,
 }
 
+/// What waits and what was lost, by server. Those of which neither is so are not in it.
+#[derive(Default)]
+struct Tallies(Mutex<HashMap<String, Tally>>);
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Tally {
+    waiting: usize,
+    /// Lost, and not yet told in its file.
+    lost: u64,
+}
+
 enum Task {
     Write { server: String, line: String },
     Flush(oneshot::Sender<()>),
@@ -59,7 +73,7 @@ enum Task {
 impl ServerLogs {
     /// The log files beneath a state directory.
     pub fn beneath(state: &Path) -> Self {
-        Self { folder: state.join("logs"), lines: OnceLock::new(), lost: Arc::default() }
+        Self { folder: state.join("logs"), lines: OnceLock::new(), tallies: Arc::default() }
     }
 
     /// The directory they are in.
@@ -71,15 +85,16 @@ impl ServerLogs {
     pub async fn flush(&self) {
         let Some(lines) = self.lines.get() else { return };
         let (done, flushed) = oneshot::channel();
-        if lines.send(Task::Flush(done)).await.is_ok() {
+        if lines.send(Task::Flush(done)).is_ok() {
             let _ = flushed.await;
         }
     }
 
-    fn push(&self, task: Task) {
-        let lines = self.lines.get_or_init(|| start(self.folder.clone(), Arc::clone(&self.lost)));
-        if lines.try_send(task).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+    fn push(&self, server: &str, line: String) {
+        let lines = self.lines.get_or_init(|| start(Writer::new(self.folder.clone(), Arc::clone(&self.tallies))));
+        if self.tallies.admits(server) {
+            // Fails only where there is no thread to write anything.
+            let _ = lines.send(Task::Write { server: server.to_owned(), line });
         }
     }
 }
@@ -92,7 +107,53 @@ impl ProcessLog for ServerLogs {
         };
         let text = Shown::line(&text, usize::MAX).to_string();
         let line = LogLine { time: &Timestamp(at).to_string(), voice, text: &text }.to_string();
-        self.push(Task::Write { server: server.to_owned(), line });
+        self.push(server, line);
+    }
+}
+
+impl Tallies {
+    /// Whether one more line of a server may wait. It is counted: as one that waits, or as lost.
+    fn admits(&self, server: &str) -> bool {
+        let mut tallies = self.locked();
+        let tally = tallies.entry(server.to_owned()).or_default();
+        let admitted = tally.waiting < WAITING;
+        if admitted {
+            tally.waiting += 1;
+        } else {
+            tally.lost += 1;
+        }
+        admitted
+    }
+
+    /// Notes that a line of a server waits no longer, and gives how many were lost.
+    fn taken(&self, server: &str) -> u64 {
+        self.change(server, |tally| {
+            tally.waiting = tally.waiting.saturating_sub(1);
+            tally.lost
+        })
+    }
+
+    fn lose(&self, server: &str) {
+        self.change(server, |tally| tally.lost += 1);
+    }
+
+    /// Notes that so many that were lost have been told of.
+    fn told(&self, server: &str, lost: u64) {
+        self.change(server, |tally| tally.lost = tally.lost.saturating_sub(lost));
+    }
+
+    fn change<T>(&self, server: &str, change: impl FnOnce(&mut Tally) -> T) -> T {
+        let mut tallies = self.locked();
+        let tally = tallies.entry(server.to_owned()).or_default();
+        let changed = change(tally);
+        if *tally == Tally::default() {
+            tallies.remove(server);
+        }
+        changed
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<String, Tally>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,11 +191,11 @@ impl<'a> LogLine<'a> {
 }
 
 /// Starts the thread that writes. It ends when nobody has anything to write any more.
-fn start(folder: PathBuf, lost: Arc<AtomicU64>) -> mpsc::Sender<Task> {
-    let (sender, tasks) = mpsc::channel(WAITING);
+fn start(writer: Writer) -> mpsc::UnboundedSender<Task> {
+    let (sender, tasks) = mpsc::unbounded_channel();
     let thread = std::thread::Builder::new().name("wharf-logs".to_owned());
     // A thread of its own: a runtime waits for its blocking threads to end.
-    let started = thread.spawn(move || Writer { folder, lost, files: HashMap::new() }.run(tasks));
+    let started = thread.spawn(move || writer.run(tasks));
     if let Err(error) = started {
         tracing::warn!("the logs of servers cannot be written: {error}");
     }
@@ -143,50 +204,76 @@ fn start(folder: PathBuf, lost: Arc<AtomicU64>) -> mpsc::Sender<Task> {
 
 struct Writer {
     folder: PathBuf,
-    lost: Arc<AtomicU64>,
-    /// Nothing for a server whose file cannot be had.
-    files: HashMap<String, Option<LogFile>>,
+    tallies: Arc<Tallies>,
+    files: HashMap<String, Slot>,
+}
+
+/// The file of a server.
+enum Slot {
+    Open(LogFile),
+    /// It could not be had; when that was last tried.
+    Failed(Instant),
 }
 
 impl Writer {
-    fn run(mut self, mut tasks: mpsc::Receiver<Task>) {
+    fn new(folder: PathBuf, tallies: Arc<Tallies>) -> Self {
+        Self { folder, tallies, files: HashMap::new() }
+    }
+
+    fn run(mut self, mut tasks: mpsc::UnboundedReceiver<Task>) {
         while let Some(task) = tasks.blocking_recv() {
             match task {
-                Task::Write { server, line } => self.write(&server, &line),
+                Task::Write { server, line } => self.write(&server, &line, Instant::now()),
                 Task::Flush(done) => drop(done.send(())),
             }
         }
     }
 
-    fn write(&mut self, server: &str, line: &str) {
-        let lost = self.lost.swap(0, Ordering::Relaxed);
+    fn write(&mut self, server: &str, line: &str, now: Instant) {
+        let lost = self.tallies.taken(server);
+        self.open(server, now);
+        let Some(Slot::Open(file)) = self.files.get_mut(server) else { return self.tallies.lose(server) };
+        if lost > 0 && file.append(&loss(lost)).is_ok() {
+            self.tallies.told(server, lost);
+        }
+        if file.append(line).is_err() {
+            self.tallies.lose(server);
+        }
+    }
+
+    /// Opens the file of a server, unless it is open or could not be opened a moment ago.
+    fn open(&mut self, server: &str, now: Instant) {
+        let failed_before = match self.files.get(server) {
+            Some(Slot::Open(_)) => return,
+            Some(Slot::Failed(at)) if now.duration_since(*at) < BEFORE_ANOTHER_TRY => return,
+            before => before.is_some(),
+        };
         if self.files.len() > MOST_OPEN {
             self.files.clear();
         }
-        if !self.files.contains_key(server) {
-            let opened = open(&self.folder, server);
-            self.files.insert(server.to_owned(), opened);
-        }
-        let Some(Some(file)) = self.files.get_mut(server) else { return };
-        if lost > 0 {
-            let (time, text) = (Timestamp(SystemTime::now()).to_string(), format!("{lost} lines were lost"));
-            let _ = file.append(&LogLine { time: &time, voice: Voice::Wharf, text: &text }.to_string());
-        }
-        if file.append(line).is_err() {
-            self.lost.fetch_add(lost + 1, Ordering::Relaxed);
-        }
+        let slot = match LogFile::open(&self.folder.join(log_file_name(server)), MOST_BYTES) {
+            Ok(file) => Slot::Open(file),
+            Err(error) => {
+                // Told once: it may stay so for as long as the host runs.
+                if !failed_before {
+                    tracing::warn!(server, "its log cannot be written: {error}");
+                }
+                Slot::Failed(now)
+            }
+        };
+        self.files.insert(server.to_owned(), slot);
     }
 }
 
-fn open(folder: &Path, server: &str) -> Option<LogFile> {
-    let opened = LogFile::open(&folder.join(log_file_name(server)), MOST_BYTES);
-    opened.inspect_err(|error| tracing::warn!(server, "its log cannot be written: {error}")).ok()
+fn loss(lost: u64) -> String {
+    let text = if lost == 1 { "1 line was lost".to_owned() } else { format!("{lost} lines were lost") };
+    LogLine { time: &Timestamp(SystemTime::now()).to_string(), voice: Voice::Wharf, text: &text }.to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
     use wharf_client::Exit;
 
     #[tokio::test]
@@ -223,6 +310,53 @@ mod tests {
         }
         logs.flush().await;
         assert_eq!(std::fs::read_to_string(state.path().join("logs")).unwrap(), "no directory");
+    }
+
+    /// What a log file says, without the times.
+    fn said(logs: &Path, server: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(logs.join(log_file_name(server))).unwrap();
+        text.lines().map(|line| LogLine::read(line).unwrap().text.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_server_that_floods_loses_its_own_lines_and_its_own_file_says_so() {
+        let state = tempfile::tempdir().unwrap();
+        let logs = ServerLogs::beneath(state.path());
+        let (sender, tasks) = mpsc::unbounded_channel();
+        // Nothing is written yet, as on a slow disk.
+        logs.lines.set(sender).unwrap();
+        let note = |server: &str, text: &str| logs.note(server, UNIX_EPOCH, ProcessNote::Wrote(text));
+        note("calm", "before");
+        (0..5 * WAITING).for_each(|number| note("flood", &number.to_string()));
+        note("calm", "after");
+        let (folder, tallies) = (logs.folder().to_owned(), Arc::clone(&logs.tallies));
+        drop(logs);
+        Writer::new(folder.clone(), Arc::clone(&tallies)).run(tasks);
+        assert_eq!(said(&folder, "calm"), ["before", "after"]);
+        let flood = said(&folder, "flood");
+        assert_eq!((flood.len(), flood[0].clone()), (WAITING + 1, format!("{} lines were lost", 4 * WAITING)));
+        assert!(tallies.locked().is_empty(), "everything is told");
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_opened_is_tried_again_and_what_was_lost_is_told() {
+        let state = tempfile::tempdir().unwrap();
+        let folder = state.path().join("logs");
+        std::fs::write(&folder, "no directory").unwrap();
+        let mut writer = Writer::new(folder.clone(), Arc::default());
+        let began = Instant::now();
+        let mut write = |after: Duration, text: &str| {
+            assert!(writer.tallies.admits("a"));
+            let line = LogLine { time: "2026-07-27T23:59:59.999Z", voice: Voice::Server, text }.to_string();
+            writer.write("a", &line, began + after);
+            writer.tallies.locked().get("a").map_or(0, |tally| tally.lost)
+        };
+        assert_eq!(write(Duration::ZERO, "one"), 1);
+        std::fs::remove_file(&folder).unwrap();
+        assert_eq!(write(BEFORE_ANOTHER_TRY / 2, "two"), 2);
+        assert!(!folder.exists());
+        assert_eq!(write(BEFORE_ANOTHER_TRY, "three"), 0);
+        assert_eq!(said(&folder, "a"), ["2 lines were lost", "three"]);
     }
 
     #[test]

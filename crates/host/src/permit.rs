@@ -36,6 +36,14 @@ pub struct Permit {
     _turn: Option<OwnedSemaphorePermit>,
 }
 
+/// What is to be permitted.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    context: &'a Arc<Context>,
+    arguments: &'a Raw,
+    options: &'a CallOptions,
+}
+
 impl Permit {
     pub(crate) async fn ask(
         context: &Arc<Context>,
@@ -43,42 +51,12 @@ impl Permit {
         arguments: &Raw,
         options: &CallOptions,
     ) -> Result<Self, HostError> {
-        match Self::ask_once(context, id, arguments, options).await {
+        let wanted = Wanted { context, arguments, options };
+        match wanted.ask(id).await {
             // Its server was started anew and describes it differently. What it is now may be permitted as well.
-            Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => {
-                Self::ask_once(context, id, arguments, options).await
-            }
+            Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => wanted.ask(id).await,
             outcome => outcome,
         }
-    }
-
-    async fn ask_once(
-        context: &Arc<Context>,
-        id: &ToolId,
-        arguments: &Raw,
-        options: &CallOptions,
-    ) -> Result<Self, HostError> {
-        let tool = context.permitted(id, arguments, options).await?;
-        let server = context.server(id.server.as_str())?;
-        let timeout = options.call.timeout.or_else(|| server.kept.load().timeout(&id.tool));
-        let patience = Patience::of(timeout.unwrap_or(context.options.limits.call));
-        let turn = server.turn(patience).await?;
-        let passage = server.open(None, patience).await?;
-        server.learned(&passage, patience).await?;
-        context.still_the_same(&tool)?;
-        server.usage.enter();
-        Ok(Self {
-            context: Arc::clone(context),
-            server,
-            tool,
-            arguments: arguments.clone(),
-            caller: options.caller.clone(),
-            connection: passage.connection,
-            timeout,
-            began: Instant::now(),
-            is_over: false,
-            _turn: turn,
-        })
     }
 
     /// The connection to call it on.
@@ -109,6 +87,70 @@ impl Permit {
         self.context.tell_called(&self.tool.id, &self.arguments, &self.caller, (ended, took));
         if !matches!(ended, Ended::Withdrawn) {
             self.server.stats.record(&self.tool.id.tool, took, matches!(ended, Ended::Answered));
+        }
+    }
+}
+
+impl Wanted<'_> {
+    async fn ask(self, id: &ToolId) -> Result<Permit, HostError> {
+        let tool = self.context.permitted(id, self.arguments, self.options).await?;
+        let mut server = self.context.server(id.server.as_str())?;
+        let began = Instant::now();
+        let mut outcome = self.enter(&server, &tool, began).await;
+        // Its server may have been replaced while it waited.
+        while let Some(other) = self.context.successor(&server, &outcome) {
+            server = other;
+            outcome = self.enter_anew(&server, &tool, began).await;
+        }
+        outcome
+    }
+
+    /// Goes to the server that took the place of the one it was for: another one, which may be trusted less.
+    async fn enter_anew(
+        self,
+        server: &Arc<Server>,
+        tool: &Arc<CatalogTool>,
+        began: Instant,
+    ) -> Result<Permit, HostError> {
+        self.context.pass_anew(server, tool, self.arguments, self.options).await?;
+        self.enter(server, tool, began).await
+    }
+
+    /// Waits for a turn and for the server, as a call does.
+    async fn enter(self, server: &Arc<Server>, tool: &Arc<CatalogTool>, began: Instant) -> Result<Permit, HostError> {
+        let timeout = self.options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
+        let patience = Patience::since(began, timeout.unwrap_or(self.context.options.limits.call));
+        let turn = server.turn(patience).await?;
+        // It counts while it waits: the server is not stopped for want of use meanwhile.
+        let entered = server.travel(patience, |passage| async move {
+            server.learned(&passage, patience).await?;
+            self.context.still_used(server, tool, 0)?;
+            Ok(self.permit(server, tool, passage.connection, timeout))
+        });
+        let mut permit = entered.await?;
+        permit._turn = turn;
+        Ok(permit)
+    }
+
+    fn permit(
+        self,
+        server: &Arc<Server>,
+        tool: &Arc<CatalogTool>,
+        connection: Connection,
+        timeout: Option<Duration>,
+    ) -> Permit {
+        server.usage.enter();
+        Permit {
+            context: Arc::clone(self.context),
+            server: Arc::clone(server),
+            tool: Arc::clone(tool),
+            arguments: self.arguments.clone(),
+            caller: self.options.caller.clone(),
+            connection,
+            timeout,
+            began: Instant::now(),
+            is_over: false,
+            _turn: None,
         }
     }
 }

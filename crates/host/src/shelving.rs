@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_client::{Connection, Listing};
 use wharf_spec::{ServerName, ToolId};
-use wharf_wire::ToolDefinition;
+use wharf_wire::{ServerCapabilities, ToolDefinition};
 
 use crate::attend::{Attention, Lists};
 use crate::catalog::{Freshness, ListName, Listed, Section, SectionParts, fingerprint};
@@ -27,6 +27,8 @@ impl Context {
             if offered.prompts {
                 carry_over(&lists.prompts, &mut listed.prompts, &before.prompts);
             }
+            // What was learned on an earlier connection is known, if old.
+            listed.unasked.retain(|list| before.unasked.contains(list));
         }
         let section = self.section(server, listed);
         let (tools, found) = (section.offered().count(), section.tools.len() + section.filtered);
@@ -129,7 +131,19 @@ fn listed(lists: &Lists, connection: &Connection) -> Listed {
     listed.templates = take(&lists.templates, ListName::Templates, &mut listed.withheld);
     listed.prompts = take(&lists.prompts, ListName::Prompts, &mut listed.withheld);
     listed.failures = lists.failed.clone();
+    listed.unasked = unasked(lists, &connection.facts().capabilities);
     listed
+}
+
+/// The lists a server says it has and has not been asked for.
+fn unasked(lists: &Lists, offered: &ServerCapabilities) -> Vec<ListName> {
+    let all = [
+        (ListName::Resources, offered.resources && lists.resources.is_none()),
+        (ListName::Templates, offered.resources && lists.templates.is_none()),
+        (ListName::Prompts, offered.prompts && lists.prompts.is_none()),
+    ];
+    let failed = |list: &ListName| lists.failed.iter().any(|(failed, _)| failed == list);
+    all.into_iter().filter_map(|(list, is_missing)| is_missing.then_some(list)).filter(|list| !failed(list)).collect()
 }
 
 /// What a server listed on an earlier connection, where it has not been asked on this one.

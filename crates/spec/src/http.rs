@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use url::Url;
 
+use crate::mask::{MASK, is_worth_hiding};
 use crate::{Secret, StdioSpec};
 
 /// How to reach a server over HTTP.
@@ -25,6 +26,8 @@ pub struct HttpSpec {
     pub client_certificate: Option<PathBuf>,
     /// Repeats arguments in headers where a tool's schema says so. Without it such tools are withheld.
     pub mirror_arguments: bool,
+    /// Values in the URL that may not be shown.
+    pub hidden: Vec<Secret>,
 }
 
 /// How to reach a server, whichever way.
@@ -59,14 +62,63 @@ impl HttpSpec {
             extra_ca: Vec::new(),
             client_certificate: None,
             mirror_arguments: true,
+            hidden: Vec::new(),
         }
     }
+
+    /// The URL as it may be shown: what is secret in it is `***`.
+    pub fn shown_url(&self) -> String {
+        self.shown(&self.url)
+    }
+
+    /// Any URL of this server's as it may be shown.
+    pub fn shown(&self, url: &Url) -> String {
+        let shown = shown_url(url);
+        let Some((scheme, rest)) = shown.split_once("://") else { return shown };
+        let mut spellings: Vec<String> = self.hidden_parts().flat_map(|part| in_url(url, &part)).collect();
+        // What is a part of something longer would keep that from being found.
+        spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
+        let hide = |text: String, spelling: &String| text.replace(spelling.as_str(), MASK);
+        format!("{scheme}://{}", spellings.iter().fold(rest.to_owned(), hide))
+    }
+
+    /// The hidden values, in the parts of a URL they may stand in. Of a whole URL that is its path: whom it names is
+    /// no secret, and everything else is never shown.
+    pub(crate) fn hidden_parts(&self) -> impl Iterator<Item = String> {
+        let parts = |secret: &Secret| -> Vec<String> {
+            match Url::parse(secret.reveal()).ok().filter(Url::has_host) {
+                Some(url) => vec![url.path().trim_matches('/').to_owned()],
+                None => secret.reveal().split(['?', '#', '@']).map(|part| part.trim_matches('/').to_owned()).collect(),
+            }
+        };
+        self.hidden.iter().flat_map(parts).filter(|part| is_worth_hiding(part))
+    }
+}
+
+/// A part of a URL as it may be spelled there: as it is, as a host, as a path, and with everything escaped.
+fn in_url(url: &Url, part: &str) -> [String; 4] {
+    let mut path = url.clone();
+    path.set_path(part);
+    let path = path.path().trim_start_matches('/');
+    // Where nothing is left, the part itself is as good.
+    let path = if is_worth_hiding(path) { path } else { part };
+    [part.to_owned(), part.to_lowercase(), path.to_owned(), escaped(part)]
+}
+
+/// Percent-encoded but for what is never in need of it (RFC 3986, 2.3).
+pub(crate) fn escaped(value: &str) -> String {
+    let spell = |byte: u8| match byte {
+        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    value.bytes().map(spell).collect()
 }
 
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpSpec")
-            .field("url", &shown_url(&self.url))
+            .field("url", &self.shown_url())
             .field("form", &self.form)
             .field("headers", &self.headers)
             .field("proxy", &self.proxy)
@@ -107,6 +159,25 @@ mod tests {
             ("https://example.org/mcp?hush", "https://example.org/mcp?***"),
         ] {
             assert_eq!(shown_url(&Url::parse(url).unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn hidden_values_are_not_shown_wherever_they_stand() {
+        for (url, hidden, expected) in [
+            ("https://h/hushhush/mcp", "hushhush", "https://h/***/mcp"),
+            ("https://h/a b{c/mcp", "a b{c", "https://h/***/mcp"),
+            ("https://h/a%2Fb%20c/mcp", "a/b c", "https://h/***/mcp"),
+            ("https://Hush.example.org/mcp", "Hush", "https://***.example.org/mcp"),
+            ("https://h/hush?key=hush#hush", "hush?key=hush", "https://h/***?key=***"),
+            ("https://me:hush@h/hush/mcp", "https://me:hush@h/hush/", "https://***@h/***/mcp"),
+            ("https://h/https/v1", "v1", "https://h/https/v1"),
+            ("https://h/https/v1", "https", "https://h/***/v1"),
+        ] {
+            let mut spec = HttpSpec::new(Url::parse(url).unwrap());
+            spec.hidden.push(Secret::new(hidden));
+            assert_eq!(spec.shown_url(), expected);
+            assert!(format!("{spec:?}").contains(expected), "{spec:?}");
         }
     }
 

@@ -6,12 +6,15 @@
 use std::ffi::OsString;
 use std::ops::Range;
 
+use crate::Secret;
+
 /// What stands where a secret was.
 pub(crate) const MASK: &str = "***";
 
 /// Words that announce a secret where they are a whole word of a name.
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 25] = [
     "key",
+    "keys",
     "token",
     "secret",
     "secrets",
@@ -38,7 +41,8 @@ const WORDS: [&str; 24] = [
 ];
 
 /// The same where a word of a name only ends with them, as in `PGPASSWORD`.
-const ENDINGS: [&str; 5] = ["password", "passwd", "secret", "token", "apikey"];
+const ENDINGS: [&str; 9] =
+    ["password", "passwd", "secret", "token", "apikey", "secretkey", "accesskey", "privatekey", "accountkey"];
 
 /// Last words that speak of something about a secret and not of the secret.
 const HARMLESS: [&str; 15] = [
@@ -75,8 +79,16 @@ const BEGINNINGS: [(&str, bool); 25] = [
     ("SG.", true),
 ];
 
+/// What values are put in.
+const QUOTES: [char; 3] = ['"', '\'', '`'];
+
 /// The least that follows the beginning of a token.
 const TOKEN_LENGTH: usize = 8;
+
+/// Protocols whose addresses may have an `@` in their paths, as in `git+https://example.org/a@v1`.
+const PLAIN_SCHEMES: [&str; 8] = ["http", "https", "ws", "wss", "ssh", "git", "file", "ftp"];
+/// What stands before a token in a header.
+const LOGIN_SCHEMES: [&str; 3] = ["bearer", "basic", "token"];
 
 /// Flags whose value is a name and a value, of which the latter is nobody's business.
 const HEADER_FLAGS: [&str; 3] = ["-H", "--header", "--headers"];
@@ -90,7 +102,8 @@ pub fn sounds_secret(name: &str) -> bool {
     let words = words(name);
     let tells = |word: &String| WORDS.contains(&&**word) || ENDINGS.iter().any(|ending| word.ends_with(ending));
     let harmless = words.last().is_some_and(|last| HARMLESS.contains(&&**last));
-    !harmless && words.iter().any(tells)
+    let connects = words.windows(2).any(|pair| pair == ["connection", "string"]);
+    !harmless && (connects || words.iter().any(tells))
 }
 
 /// The words of a name in lower case: split at whatever is no letter, and at camel humps.
@@ -116,9 +129,24 @@ fn words(name: &str) -> Vec<String> {
 
 /// Arguments as they may be shown: what is secret in them is `***`.
 pub fn masked_arguments(arguments: &[OsString]) -> Vec<String> {
+    masked_arguments_without(arguments, &[])
+}
+
+/// The same, and these values are hidden wherever they stand. Both are looked for in what was written: neither a mask
+/// nor a part of one makes the other miss anything.
+pub(crate) fn masked_arguments_without(arguments: &[OsString], values: &[Secret]) -> Vec<String> {
     let texts = texts(arguments);
-    let hidden = hidden_in(&texts);
-    texts.iter().zip(hidden).map(|(text, ranges)| replaced(text, &ranges)).collect()
+    let values = || values.iter().map(Secret::reveal).filter(|value| is_worth_hiding(value));
+    let show = |(text, mut ranges): (&String, Vec<Range<usize>>)| {
+        ranges.extend(values().flat_map(|value| text.match_indices(value).map(|(at, _)| at..at + value.len())));
+        replaced(text, &merged(ranges))
+    };
+    texts.iter().zip(hidden_in(&texts)).map(show).collect()
+}
+
+/// Whether a value is long enough that hiding it does not make a riddle of everything else.
+pub(crate) fn is_worth_hiding(value: &str) -> bool {
+    value.chars().nth(2).is_some()
 }
 
 /// The secrets among arguments, as they stand there.
@@ -181,7 +209,9 @@ fn hidden_in(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
         if !is_flag {
             hidden.extend(hidden_as(announced, argument, 0));
         }
-        announced = if is_flag && !argument.contains('=') { announced_by(argument) } else { Announced::Nothing };
+        // `-token` may be a flag, too, whatever stands before it.
+        let may_announce = argument.starts_with('-') && !argument.contains('=');
+        announced = if may_announce { announced_by(argument) } else { Announced::Nothing };
         all.push(merged(hidden));
     }
     all
@@ -191,7 +221,7 @@ fn announced_by(flag: &str) -> Announced {
     match flag {
         _ if HEADER_FLAGS.contains(&flag) => Announced::Header,
         _ if LOGIN_FLAGS.contains(&flag) => Announced::Login,
-        _ if sounds_secret(flag) && !flag.starts_with("--no-") => Announced::Secret,
+        _ if sounds_secret(flag) && !flag.trim_start_matches('-').starts_with("no-") => Announced::Secret,
         _ => Announced::Nothing,
     }
 }
@@ -213,16 +243,68 @@ fn hidden_by_itself(word: &str) -> Vec<Range<usize>> {
     let mut hidden = Vec::new();
     hidden_in_urls(word, &mut hidden);
     hidden_tokens(word, &mut hidden);
-    if let Some(at) = word.find(['=', ':']) {
-        let name = &word[..at];
-        let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-        if name.starts_with("--") {
-            hidden.extend(hidden_as(announced_by(name), word, at + 1));
-        } else if !name.is_empty() && name.chars().all(is_name) && sounds_secret(name) {
-            hidden.push(trimmed(word, at + 1..word.len()));
-        }
+    if let Some(at) = word.find(['=', ':']).filter(|_| word.starts_with("--")) {
+        hidden.extend(hidden_as(announced_by(&word[..at]), word, at + 1));
     }
+    hidden.extend(word.match_indices(['=', ':']).filter_map(|(at, _)| hidden_behind(word, at)));
     hidden
+}
+
+/// What is hidden behind one `=` or `:`, where the name before it announces a secret.
+fn hidden_behind(word: &str, at: usize) -> Option<Range<usize>> {
+    let before = word[..at].trim_end_matches(QUOTES).trim_end_matches('\\');
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let name = &before[before.trim_end_matches(is_name).len()..];
+    if !matches!(announced_by(name), Announced::Secret) {
+        return None;
+    }
+    let ahead = &before[..before.len() - name.len()];
+    let value = trimmed(word, at + 1..word.len());
+    // `NAME=value` as a word of its own, or as the value of a flag.
+    let begins = ahead.is_empty() || (ahead.starts_with('-') && ahead.find('=') == Some(ahead.len() - 1));
+    if begins {
+        return Some(value);
+    }
+    let around = ahead.chars().next_back().filter(|quote| QUOTES.contains(quote) && before.len() == at);
+    hidden_value(word, value, around)
+}
+
+/// How much of a text is the value it begins with: up to the quote that ends it or what is around it, or to whatever
+/// usually stands behind one.
+fn hidden_value(word: &str, value: Range<usize>, around: Option<char>) -> Option<Range<usize>> {
+    let text = &word[value.clone()];
+    let inside = text.trim_start_matches('\\');
+    let quote = inside.chars().next().filter(|first| QUOTES.contains(first));
+    let from = quote.map_or(0, |quote| text.len() - inside.len() + quote.len_utf8());
+    let rest = &text[from..];
+    let length = match quote.or(around) {
+        // Within a quoted text, the quotes themselves are escaped.
+        Some(quote) if from > quote.len_utf8() => rest.find(quote).unwrap_or(rest.len()),
+        Some(quote) => quoted_length(rest, quote),
+        // What an object holds has names of its own.
+        None if rest.starts_with('{') => return None,
+        None if rest.starts_with('[') => rest.find(']').unwrap_or(rest.len()),
+        None => plain_length(rest),
+    };
+    Some(value.start + from..value.start + from + length)
+}
+
+/// Up to a quote that nothing escapes.
+fn quoted_length(text: &str, quote: char) -> usize {
+    let ends = |at: &usize| !text[..*at].ends_with('\\');
+    let mut quotes = text.match_indices(quote).map(|(at, _)| at);
+    quotes.find(ends).unwrap_or(text.len())
+}
+
+/// Up to what separates values from each other; the word before a token belongs to it.
+fn plain_length(text: &str) -> usize {
+    let ends = |letter: char| letter.is_whitespace() || QUOTES.contains(&letter) || ";&,".contains(letter);
+    let length = text.find(ends).unwrap_or(text.len());
+    let token = text[length..].trim_start();
+    if !LOGIN_SCHEMES.contains(&text[..length].to_ascii_lowercase().as_str()) || token.is_empty() {
+        return length;
+    }
+    text.len() - token.len() + token.find(ends).unwrap_or(token.len())
 }
 
 fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
@@ -230,26 +312,37 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     range.start + (value.len() - value.trim_start().len())..range.end
 }
 
-/// Who logs in and what a query says, in every URL of a text.
+/// Who logs in, and what query and fragment say, in every URL of a text.
 pub(crate) fn hidden_in_urls(text: &str, hidden: &mut Vec<Range<usize>>) {
     for (at, mark) in text.match_indices("://") {
         let from = at + mark.len();
         let ends = |letter: char| letter.is_whitespace() || "\"'<>`".contains(letter);
         let end = text[from..].find(ends).map_or(text.len(), |length| from + length);
         let authority = text[from..end].find(['/', '?', '#']).map_or(end, |length| from + length);
-        if let Some(length) = text[from..authority].rfind('@') {
-            hidden.push(from..from + length);
+        // A password that nobody has escaped may have anything in it.
+        let anywhere = text[from..end]
+            .rfind('@')
+            .filter(|length| text[from..from + length].contains(':') && !has_plain_scheme(&text[..at]));
+        let login = anywhere.or_else(|| text[from..authority].rfind('@')).unwrap_or(0);
+        hidden.push(from..from + login);
+        let from = from + login;
+        let fragment = text[from..end].find('#').map_or(end, |length| from + length);
+        if let Some(length) = text[from..fragment].find('?') {
+            hidden_in_query(text, from + length + 1..fragment, hidden);
         }
-        if let Some(length) = text[from..end].find('?') {
-            hidden_in_query(text, from + length + 1..end, hidden);
-        }
+        hidden.push((fragment + 1).min(end)..end);
     }
 }
 
+/// Whether a text ends with the name of a protocol whose addresses are well-formed.
+fn has_plain_scheme(text: &str) -> bool {
+    let others = text.trim_end_matches(|letter: char| letter.is_ascii_alphanumeric());
+    PLAIN_SCHEMES.iter().any(|scheme| text[others.len()..].eq_ignore_ascii_case(scheme))
+}
+
 fn hidden_in_query(text: &str, query: Range<usize>, hidden: &mut Vec<Range<usize>>) {
-    let end = text[query.clone()].find('#').map_or(query.end, |length| query.start + length);
     let mut from = query.start;
-    for pair in text[query.start..end].split('&') {
+    for pair in text[query].split('&') {
         let value = pair.find('=').map_or(0, |length| length + 1);
         hidden.push(from + value..from + pair.len());
         from += pair.len() + 1;
@@ -295,6 +388,10 @@ mod tests {
             "session_id",
             "DB_PASS",
             "db.pwd",
+            "--api-keys",
+            "accesskey",
+            "AccountKey",
+            "--connection-string",
         ];
         for name in telling {
             assert!(sounds_secret(name), "{name}");
@@ -317,6 +414,8 @@ mod tests {
             "AUTH_TYPE",
             "passive",
             "bearing",
+            "--string",
+            "hotkeys",
         ];
         for name in harmless {
             assert!(!sounds_secret(name), "{name}");
@@ -342,10 +441,39 @@ mod tests {
     }
 
     #[test]
+    fn flags_with_one_dash_announce_as_well() {
+        check(&["-token", "hushhush", "x"], &["-token", "***", "x"]);
+        check(&["--private", "-token", "hushhush"], &["--private", "***", "***"]);
+        check(&["--accesskey", "hushhush", "--api-keys", "hushhush"], &["--accesskey", "***", "--api-keys", "***"]);
+        check(&["--connection-string", "x;AccountKey=hush"], &["--connection-string", "***"]);
+    }
+
+    #[test]
+    fn names_within_a_word_announce_as_well() {
+        for (word, shown) in [
+            ("--env=GITHUB_TOKEN=hush,hush", "--env=GITHUB_TOKEN=***"),
+            (r#"{"apiKey":"hush, hush","n":1}"#, r#"{"apiKey":"***","n":1}"#),
+            (r#"{"password": "hu\"sh", "n": "x"}"#, r#"{"password": "***", "n": "x"}"#),
+            (r#"{"pin":1,"password":12345,"auth":{"type":"x"}}"#, r#"{"pin":1,"password":***,"auth":{"type":"x"}}"#),
+            (r#"{"keys":["hush","hush"],"n":[1]}"#, r#"{"keys":***],"n":[1]}"#),
+            (r#"{\"token\":\"hush\"}"#, r#"{\"token\":\"***"}"#),
+            ("export API_KEY=hush; run", "export API_KEY=***; run"),
+            ("export API_KEY='hush; hush'; run", "export API_KEY='***'; run"),
+            ("Server=x;Password=hush;", "Server=x;Password=***;"),
+            ("curl -H 'Authorization: Bearer hush' x", "curl -H 'Authorization: ***' x"),
+            ("say Authorization: Bearer hush now", "say Authorization: *** now"),
+        ] {
+            check(&[word], &[shown]);
+        }
+    }
+
+    #[test]
     fn what_a_url_carries_is_hidden() {
         check(&["https://me:hush@example.org/a?b=1"], &["https://***@example.org/a?b=***"]);
         check(&["--db=postgres://u:p@ss@h/db"], &["--db=postgres://***@h/db"]);
-        check(&["http://h/?hush#x", "http://h/?a=&b=hush"], &["http://h/?***#x", "http://h/?a=&b=***"]);
+        check(&["http://h/?hush#x", "http://h/?a=&b=hush"], &["http://h/?***#***", "http://h/?a=&b=***"]);
+        check(&["http://h/#access_token=hush", "http://h/#"], &["http://h/#***", "http://h/#"]);
+        check(&["postgres://u:hush/hu#sh@h/db"], &["postgres://***@h/db"]);
     }
 
     #[test]
@@ -361,7 +489,8 @@ mod tests {
             &["-y", "@scope/server-github", "--keyboard", "us", "--author=me"][..],
             &["--no-auth", "server.js", "--key-file", "./a.pem", "sk-learn-server", "risk-1234567890"],
             &["--private", "--verbose", "run", "C:\\x", "a:b", "https://example.org/mcp", "--max-tokens", "100"],
-            &["npm_config_registry", "", "=", ":", "--", "-"],
+            &["npm_config_registry", "", "=", ":", "--", "-", "-xvf", "a", "-no-auth", "x", "\"=", "é:=\\"],
+            &["git+https://example.org:1/a@v1", "npm://@scope/a@1", "Server=x;Port=1;", "{\"keyboard\":\"us\"}"],
         ] {
             check(line, line);
         }

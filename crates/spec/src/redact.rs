@@ -9,6 +9,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD
 use memchr::memmem::Finder;
 use url::Url;
 
+use crate::http::escaped;
 use crate::mask::{MASK, merged, replaced, secret_arguments, sounds_secret};
 use crate::{EnvValue, HttpSpec, ServerSpec, StdioSpec, Surroundings};
 
@@ -43,7 +44,8 @@ impl Redactor {
         for (name, value) in &spec.env {
             let announced = sounds_secret(&name.to_string_lossy());
             match value {
-                EnvValue::Secret(secret) => redactor.add(secret.reveal()),
+                EnvValue::Secret(secret) if announced || is_no_word(secret.reveal()) => redactor.add(secret.reveal()),
+                EnvValue::Secret(secret) => redactor.add_url(secret.reveal()),
                 EnvValue::Plain(value) if announced => redactor.add(&value.to_string_lossy()),
                 EnvValue::Plain(value) => redactor.add_url(&value.to_string_lossy()),
                 EnvValue::Inherit => {
@@ -72,6 +74,8 @@ impl Redactor {
             }
         }
         redactor.add_url(spec.url.as_str());
+        spec.hidden.iter().for_each(|secret| redactor.add(secret.reveal()));
+        spec.hidden_parts().for_each(|part| redactor.add(&part));
         if let Some(proxy) = &spec.proxy {
             redactor.add_url(proxy.reveal());
         }
@@ -190,6 +194,11 @@ impl fmt::Debug for Redactor {
     }
 }
 
+/// Whether a value is anything but a short word, such as `production`, which would vanish from every other sentence.
+fn is_no_word(value: &str) -> bool {
+    value.chars().count() >= 12 || !value.chars().all(|letter| letter.is_ascii_alphabetic())
+}
+
 /// Where a text ends with the beginning of a value, as much of it as there is.
 fn begun_at_end(text: &[u8], value: &[u8]) -> Option<usize> {
     let longest = text.len().min(value.len().saturating_sub(1));
@@ -227,17 +236,7 @@ fn json(value: &str, ascii: bool) -> String {
     text
 }
 
-/// Percent-encoded but for what is never in need of it (RFC 3986, 2.3).
-fn escaped(value: &str) -> String {
-    let spell = |byte: u8| match byte {
-        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    value.bytes().map(spell).collect()
-}
-
-/// The reverse. What is no text then stays as it is.
+/// Without percent-encoding. What is no text then stays as it is.
 fn unescaped(value: &str) -> String {
     let bytes = value.as_bytes();
     let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
@@ -321,6 +320,7 @@ mod tests {
         let mut spec = StdioSpec { args: ["--api-key", "argument1"].map(Into::into).to_vec(), ..StdioSpec::default() };
         spec.env = vec![
             ("ANY".into(), EnvValue::Secret(Secret::new("variable1"))),
+            ("ROLE".into(), EnvValue::Secret(Secret::new("server"))),
             ("DB_PASSWORD".into(), EnvValue::Plain("variable2".into())),
             ("DB".into(), EnvValue::Plain("pg://u:variable3@h/".into())),
             ("MODE".into(), EnvValue::Plain("variable4".into())),
@@ -328,8 +328,8 @@ mod tests {
             ("LANG".into(), EnvValue::Inherit),
         ];
         let redactor = Redactor::new(&ServerSpec::Stdio(spec), &around);
-        let text = "argument1 variable1 variable2 variable3 variable4 inherited1 inherited2";
-        assert_eq!(redactor.redact(text), "*** *** *** *** variable4 *** inherited2");
+        let text = "argument1 variable1 variable2 variable3 variable4 inherited1 inherited2 server";
+        assert_eq!(redactor.redact(text), "*** *** *** *** variable4 *** inherited2 server");
         assert!(!format!("{redactor:?}").contains("variable"));
         let whole = StdioSpec { inherit_env: true, ..StdioSpec::default() };
         assert_eq!(Redactor::for_process(&whole, &around).redact("inherited1 inherited2"), "*** inherited2");
@@ -339,6 +339,7 @@ mod tests {
     fn an_address_has_its_secrets_in_headers_url_and_proxy() {
         let mut spec = HttpSpec::new(Url::parse("https://me:url%2Dpass@h/?k=query%201&l=abc").unwrap());
         spec.proxy = Some(Secret::new("http://proxyuser:proxypass@proxy:1"));
+        spec.hidden.push(Secret::new("hidden-1?"));
         spec.headers = [
             ("Authorization", "Bearer bearer-token"),
             ("X-Login", "Basic dXNlcm5hbWU6cGFzc3dvcmQx"),
@@ -349,8 +350,8 @@ mod tests {
         .to_vec();
         let redactor = Redactor::new(&ServerSpec::Http(spec), &Surroundings::default());
         let text = "url-pass url%2Dpass query 1 query%201 proxyuser proxypass bearer-token Bearer header-key username \
-                    password1 dXNlcm5hbWU6cGFzc3dvcmQx bWU6dXJsLXBhc3M application/json";
-        let expected = "*** *** *** *** *** *** *** Bearer *** *** *** *** *** application/json";
+                    password1 dXNlcm5hbWU6cGFzc3dvcmQx bWU6dXJsLXBhc3M hidden-1 application/json";
+        let expected = "*** *** *** *** *** *** *** Bearer *** *** *** *** *** *** application/json";
         assert_eq!(redactor.redact(text), expected);
     }
 }

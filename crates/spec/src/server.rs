@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::Secret;
-use crate::mask::{MASK, masked_arguments};
+use crate::mask::masked_arguments_without;
 
 /// A server that is started as a child process and spoken to through its standard streams.
 ///
@@ -28,12 +28,7 @@ pub struct StdioSpec {
 impl StdioSpec {
     /// The arguments as they may be shown: what is secret in them is `***`.
     pub fn shown_args(&self) -> Vec<String> {
-        let hide = |text: String, secret: &Secret| match secret.reveal() {
-            "" => text,
-            secret => text.replace(secret, MASK),
-        };
-        let shown = masked_arguments(&self.args).into_iter();
-        shown.map(|text| self.hidden.iter().fold(text, hide)).collect()
+        masked_arguments_without(&self.args, &self.hidden)
     }
 }
 
@@ -97,5 +92,15 @@ mod tests {
         };
         let shown = format!("{spec:?}");
         assert!(!shown.contains("hush") && shown.contains("80"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_hidden_is_looked_for_in_what_was_written() {
+        let spec = StdioSpec {
+            args: ["https://me:hush@h/hush?a=b", "--api-key", "hush", "--port", "80"].map(Into::into).to_vec(),
+            hidden: ["me:hush@h/hush", "key", "80", ""].map(Secret::new).to_vec(),
+            ..StdioSpec::default()
+        };
+        assert_eq!(spec.shown_args(), ["https://***?a=***", "--api-***", "***", "--port", "80"]);
     }
 }

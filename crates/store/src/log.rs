@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::folder::{Folder, if_found};
 use crate::lock::Held;
-use crate::privacy::check_file;
+use crate::privacy::{check_file, check_unshared_folder};
 
 /// How long another process that sets the file aside is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -27,10 +27,11 @@ pub struct LogFile {
 impl LogFile {
     /// Opens a log, and makes it and its directory, for the user alone, where they are missing.
     ///
-    /// It is refused where it is not the user's own: a link, somebody else's file, one that others may read.
+    /// It is refused where it is not the user's own: a link, somebody else's file, one that others may read, or a
+    /// directory in which others may put something.
     pub fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
-        let folder = Folder::make_private(path.parent().unwrap_or(Path::new("")))?;
+        let folder = own_folder(path.parent().unwrap_or(Path::new("")))?;
         let file = open_own(&folder, &name)?;
         Ok(Self { folder, name, file, max_bytes })
     }
@@ -49,11 +50,19 @@ impl LogFile {
         }
     }
 
-    /// Goes on with the file that has the name by now: another process may have set ours aside.
+    /// Goes on with the file that has the name by now: another process may have set ours aside, or somebody may have
+    /// removed the directory.
     fn follow(&mut self) -> io::Result<()> {
-        if !self.is_current()? {
-            self.file = open_own(&self.folder, &self.name)?;
+        if self.is_current()? {
+            return Ok(());
         }
+        self.file = match if_found(open_own(&self.folder, &self.name))? {
+            Some(file) => file,
+            None => {
+                self.folder = own_folder(self.folder.path())?;
+                open_own(&self.folder, &self.name)?
+            }
+        };
         Ok(())
     }
 
@@ -80,6 +89,12 @@ impl LogFile {
         drop(held);
         self.follow()
     }
+}
+
+fn own_folder(path: &Path) -> io::Result<Folder> {
+    let folder = Folder::make_private(path)?;
+    check_unshared_folder(folder.path(), &folder.metadata()?).map_err(io::Error::other)?;
+    Ok(folder)
 }
 
 fn open_own(folder: &Folder, name: &OsStr) -> io::Result<File> {
@@ -121,6 +136,13 @@ mod tests {
         std::fs::write(scratch.path("open.log"), "x").unwrap();
         std::fs::set_permissions(scratch.path("open.log"), std::fs::Permissions::from_mode(0o644)).unwrap();
         assert!(LogFile::open(&scratch.path("open.log"), 10).is_err());
+        let shared = scratch.path("shared");
+        std::fs::create_dir(&shared).unwrap();
+        for (mode, is_fine) in [(0o777, false), (0o1777, false), (0o770, false), (0o755, true)] {
+            std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(LogFile::open(&shared.join("a.log"), 10).is_ok(), is_fine, "{mode:o}");
+            assert_eq!(shared.join("a.log").exists(), is_fine, "{mode:o}");
+        }
     }
 
     #[test]
@@ -153,5 +175,19 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         log.append("two").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n");
+    }
+
+    #[test]
+    fn a_log_whose_directory_was_removed_begins_anew() {
+        let scratch = Scratch::new();
+        let path = scratch.path("state/logs/a.log");
+        let mut log = LogFile::open(&path, 100).unwrap();
+        log.append("one").unwrap();
+        for line in ["two", "three"] {
+            std::fs::remove_dir_all(scratch.path("state")).unwrap();
+            log.append(line).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{line}\n"));
+            assert_eq!((mode(&path), mode(&scratch.path("state/logs"))), (0o600, 0o700));
+        }
     }
 }

@@ -104,6 +104,11 @@ pub(crate) fn check_own_folder(path: &Path, metadata: &Metadata) -> Result<(), U
     judge_own_folder(&Facts::of(metadata), us()).map_err(|flaw| Unsafe { path: path.to_owned(), flaw })
 }
 
+/// Checks an open directory in which only we may put anything; others may look into it.
+pub(crate) fn check_unshared_folder(path: &Path, metadata: &Metadata) -> Result<(), Unsafe> {
+    judge_unshared_folder(&Facts::of(metadata), us()).map_err(|flaw| Unsafe { path: path.to_owned(), flaw })
+}
+
 /// Checks that nobody else can replace anything on the way to what is in this directory. The path has no links.
 pub(crate) fn check_way(folder: &Path) -> Result<(), CheckError> {
     for above in folder.ancestors() {
@@ -160,6 +165,15 @@ fn judge_own_folder(facts: &Facts, us: u32) -> Result<(), Flaw> {
         Facts { kind, .. } if kind != Kind::Directory => Err(Flaw::NotADirectory),
         Facts { owner, .. } if owner != us => Err(Flaw::Owner { found: owner, expected: us }),
         Facts { mode, .. } if mode & 0o077 != 0 => Err(Flaw::Exposed(mode)),
+        _ => Ok(()),
+    }
+}
+
+fn judge_unshared_folder(facts: &Facts, us: u32) -> Result<(), Flaw> {
+    match *facts {
+        Facts { kind, .. } if kind != Kind::Directory => Err(Flaw::NotADirectory),
+        Facts { owner, .. } if owner != us => Err(Flaw::Owner { found: owner, expected: us }),
+        Facts { mode, .. } if mode & 0o022 != 0 => Err(Flaw::Writable(mode)),
         _ => Ok(()),
     }
 }
@@ -221,6 +235,16 @@ mod tests {
             (Kind::File, 0o600, US, 1, Err(Flaw::NotADirectory)),
         ];
         check(judge_own_folder, &own);
+        let unshared = [
+            (Kind::Directory, 0o700, US, 2, Ok(())),
+            (Kind::Directory, 0o755, US, 2, Ok(())),
+            (Kind::Directory, 0o775, US, 2, Err(Flaw::Writable(0o775))),
+            (Kind::Directory, 0o1777, US, 2, Err(Flaw::Writable(0o1777))),
+            (Kind::Directory, 0o700, 0, 2, foreign(0)),
+            (Kind::Directory, 0o700, 1001, 2, foreign(1001)),
+            (Kind::File, 0o600, US, 1, Err(Flaw::NotADirectory)),
+        ];
+        check(judge_unshared_folder, &unshared);
         let passed = [
             (Kind::Directory, 0o755, US, 2, Ok(())),
             (Kind::Directory, 0o755, 0, 2, Ok(())),

@@ -11,6 +11,7 @@ use wharf_config::{
 use crate::failure::{Ending, Failure, Kind, Outcome};
 use crate::nearest::suggestion;
 use crate::question;
+use crate::servers::shown_word;
 use crate::session::{Common, Session};
 use crate::style::{BAD, GOOD, HEADING, NAME, QUIET, WARNING, paint};
 
@@ -88,7 +89,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
             approvals(session)?.approve(&one.key, &one.what, SystemTime::now()).map_err(failed)?;
         }
         approved.push(agreed);
-        tell(session, one, agreed)?;
+        tell(session, one, agreed, args.digest.is_some())?;
     }
     if session.console.manner.json {
         let items = waiting.iter().zip(&approved).map(|(one, approved)| one.item(*approved)).collect();
@@ -101,17 +102,20 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 pub async fn revoke(args: &RevokeArgs, session: &Session) -> Outcome {
-    let config = session.configuration.config()?;
-    let all = || config.servers.iter().chain(&config.beside).filter(|server| server.layer.needs_approval());
-    if let Some(unknown) = args.servers.iter().find(|name| !all().any(|server| server.name.as_str() == *name)) {
-        let hint = suggestion(unknown, all().map(|server| server.name.as_str()));
-        return Err(Failure::usage(format_args!("the project has no server `{unknown}`")).hint(hint));
-    }
+    let (approvals, project) = (approvals(session)?, &session.configuration.places.project);
     let mut taken = Vec::new();
-    for server in all().filter(|server| args.all || args.servers.iter().any(|name| server.name.as_str() == name)) {
-        if approvals(session)?.revoke(&key(session, server)).map_err(failed)? {
-            taken.push(server.name.as_str());
+    if args.all {
+        taken = approvals.revoke_where(project, None).map_err(failed)?;
+    }
+    for name in &args.servers {
+        let revoked = approvals.revoke_where(project, Some(name)).map_err(failed)?;
+        if revoked.is_empty() && !is_of_project(session, name)? {
+            let config = session.configuration.config()?;
+            let names = config.servers.iter().filter(|server| server.layer.needs_approval());
+            let hint = suggestion(name, names.map(|server| server.name.as_str()));
+            return Err(Failure::usage(format_args!("the project has no server `{}`", shown_word(name))).hint(hint));
         }
+        taken.extend(revoked);
     }
     if session.console.manner.json {
         session.console.document(&serde_json::json!({ "schema": 1, "success": true, "revoked": taken }))?;
@@ -125,6 +129,12 @@ pub async fn revoke(args: &RevokeArgs, session: &Session) -> Outcome {
         ));
     }
     Ok(Ending::Fine)
+}
+
+fn is_of_project(session: &Session, name: &str) -> Result<bool, Failure> {
+    let config = session.configuration.config()?;
+    let mut all = config.servers.iter().chain(&config.beside);
+    Ok(all.any(|server| server.layer.needs_approval() && server.name.as_str() == name))
 }
 
 /// What waits for approval, of those that were named.
@@ -198,20 +208,21 @@ async fn agrees(args: &Args, session: &Session, one: &Waiting<'_>) -> bool {
     question::confirm(&session.console, &one.shown(), &prompt).await
 }
 
-fn tell(session: &Session, one: &Waiting<'_>, agreed: bool) -> Result<(), Failure> {
+fn tell(session: &Session, one: &Waiting<'_>, agreed: bool, is_by_digest: bool) -> Result<(), Failure> {
     if session.console.manner.json {
         return Ok(());
     }
     let name = &one.server.name;
     if agreed {
         session.console.say(format_args!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")));
-    } else if question::is_somebody_there() {
+    } else if question::is_somebody_there() && !is_by_digest {
         session.console.say(format_args!("{name} stays unapproved."));
     } else {
         session.console.print(format_args!("{}\n", one.shown()))?;
         let digest = one.what.digest().to_string();
+        let why = if is_by_digest { "its digest is another" } else { "nobody is there to ask" };
         session.console.say(format_args!(
-            "{name} stays unapproved: nobody is there to ask. Run it in a terminal; or, for what you have just read,\n  \
+            "{name} stays unapproved: {why}. Run it in a terminal; or, for what you have just read,\n  \
              wharf approve {name} --digest {}",
             &digest[..SHORTEST_DIGEST + 4]
         ));

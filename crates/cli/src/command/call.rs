@@ -17,7 +17,7 @@ use crate::call_arguments::{Given, Help, Schema, Typed, compose, example, read_o
 use crate::failure::{Ending, Failure, Outcome};
 use crate::hosting::{Begin, Hosted};
 use crate::selector::{Selected, select};
-use crate::servers::{OneServer, names};
+use crate::servers::{OneServer, names, shown_word};
 use crate::services::{Offer, ServiceArgs, warn_of_logs};
 use crate::session::{Common, Session};
 use crate::stdin;
@@ -100,7 +100,11 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 
 /// Everything that was typed or piped in, before any server is started.
 async fn read(args: &Args, selected: &Selected<'_>, session: &Session) -> Result<(Vec<Given>, Typed), Failure> {
-    let from_stdin = selected.rest.iter().any(|word| word == "-");
+    // After `--name` it is that argument's value.
+    let is_value =
+        |at: usize| at > 0 && selected.rest[at - 1].starts_with("--") && !selected.rest[at - 1].contains('=');
+    let is_stdin = |at: usize| selected.rest[at] == "-" && !is_value(at);
+    let from_stdin = (0..selected.rest.len()).any(is_stdin);
     let object = match args.args.as_deref() {
         Some(text) if text != "-" => read_object(text.to_owned())?,
         None if !from_stdin => Vec::new(),
@@ -109,7 +113,8 @@ async fn read(args: &Args, selected: &Selected<'_>, session: &Session) -> Result
             read_object(read.map_err(|error| Failure::usage(format_args!("stdin cannot be read: {error}")))?)?
         }
     };
-    let words: Vec<String> = selected.rest.iter().filter(|word| *word != "-").cloned().collect();
+    let words: Vec<String> =
+        (0..selected.rest.len()).filter(|at| !is_stdin(*at)).map(|at| selected.rest[at].clone()).collect();
     let typed = Typed::read(selected.expression, &words, &session.surroundings.cwd)?;
     Ok((object, typed))
 }
@@ -181,7 +186,7 @@ fn as_task(args: &Args, tool: &ToolDefinition) -> AsTask {
 fn line(selected: &Selected<'_>, tool: &ToolDefinition) -> String {
     let tool = wharf_spec::Untrusted::new(tool.name.as_str()).shortened(200).to_string();
     match selected.server {
-        Some(server) => format!("wharf call {server} {tool}"),
+        Some(server) => format!("wharf call {} {tool}", shown_word(server)),
         None => format!("wharf call {tool}"),
     }
 }

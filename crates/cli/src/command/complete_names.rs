@@ -63,12 +63,20 @@ fn wanted(root: &Command, words: &[String]) -> Option<Wanted> {
         } else if let Some(inner) = command.find_subcommand(word) {
             (command, position) = (inner, 0);
         } else {
-            let argument = positional(command, position)?;
-            server = (slot(argument, &None) == Some(Wanted::Servers)).then(|| word.clone()).or(server);
+            server = (expected(command, position, &None) == Some(Wanted::Servers)).then(|| word.clone()).or(server);
             position += 1;
         }
     }
-    slot(positional(command, position)?, &server)
+    expected(command, position, &server)
+}
+
+/// What stands at a position. The words of a call are sorted out by itself, so nobody has named them.
+fn expected(command: &Command, position: usize, server: &Option<String>) -> Option<Wanted> {
+    match (command.get_name(), position) {
+        ("call" | "read" | "prompt", 0) => Some(Wanted::Servers),
+        ("call", 1) => Some(Wanted::Tools(server.clone())),
+        _ => slot(positional(command, position)?, server),
+    }
 }
 
 /// The option of this spelling, where its value is the next word.

@@ -1,10 +1,14 @@
 //! `wharf export`: servers as the file of another program.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
+use wharf_config::Configured;
 use wharf_config::clients::{Client, export};
+use wharf_spec::Admission;
 
 use crate::command::clients::{known_clients, note_line};
-use crate::failure::{Ending, Outcome};
+use crate::configured::refusal;
+use crate::failure::{Ending, Failure, Outcome};
 use crate::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
@@ -37,13 +41,22 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let client = Client::from_name(&args.client).ok_or_else(|| known_clients(&args.client))?;
     let config = session.configuration.config()?;
     let mut wanted = Vec::new();
-    if args.servers.is_empty() {
-        wanted.extend(config.servers.iter().filter(|server| server.described.is_ok()));
+    for server in config.servers.iter().filter(|_| args.servers.is_empty()) {
+        match unfit(server) {
+            None => wanted.push(server),
+            Some(failure) => {
+                session.console.warn(format_args!("{} is left out: {}", server.name, failure.error.message))
+            }
+        }
     }
     for name in &args.servers {
-        wanted.push(session.configuration.find(name)?);
+        let server = session.configuration.find(name)?;
+        match unfit(server) {
+            None => wanted.push(server),
+            Some(failure) => return Err(failure),
+        }
     }
-    let servers: Vec<_> = wanted.iter().map(|server| (server.name.to_string(), server.written.clone())).collect();
+    let servers: Vec<_> = wanted.iter().map(|server| (server.name.to_string(), written(server))).collect();
     let exported = export(client, &servers);
     let notes: Vec<String> = exported.notes.iter().map(note_line).collect();
     if session.console.manner.json {
@@ -56,4 +69,32 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         session.console.warn(note);
     }
     Ok(Ending::Fine)
+}
+
+/// Why a server is not handed on: what another program is given, it runs without asking.
+fn unfit(server: &Configured) -> Option<Failure> {
+    refusal(server).filter(|_| server.described.is_err() || server.admission() == Admission::Unapproved)
+}
+
+/// The entry, its texts so that they mean there what they mean here.
+fn written(server: &Configured) -> Map<String, Value> {
+    let expands = server.described.as_ref().is_ok_and(|described| described.expands);
+    let Value::Object(entry) = (if expands { Value::Object(server.written.clone()) } else { literal(&server.written) })
+    else {
+        return Map::new();
+    };
+    entry
+}
+
+/// A value in which nothing is a reference.
+fn literal(entry: &Map<String, Value>) -> Value {
+    fn escaped(value: &Value) -> Value {
+        match value {
+            Value::String(text) => text.replace("${", "$${").into(),
+            Value::Array(items) => items.iter().map(escaped).collect(),
+            Value::Object(members) => members.iter().map(|(key, value)| (key.clone(), escaped(value))).collect(),
+            other => other.clone(),
+        }
+    }
+    escaped(&Value::Object(entry.clone()))
 }

@@ -1,5 +1,6 @@
 //! `wharf import`: servers out of the files of other programs, each shown whole before it is taken.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use wharf_spec::{ServerName, Untrusted};
 use crate::command::clients::{known_clients, note_line};
 use crate::configured::problems_of;
 use crate::failure::{Ending, Failure, Kind, Outcome};
+use crate::masked::{self, Secrets};
 use crate::question;
 use crate::scope::{Scope, write_server};
 use crate::session::{Common, Session};
@@ -90,8 +92,13 @@ struct Item<'a> {
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     let found = find(args, session)?;
     let mut fates = Vec::new();
+    let mut stored = HashSet::new();
     for one in &found {
-        fates.push(settle(args, session, one).await?);
+        let fate = settle(args, session, one, &stored).await?;
+        if matches!(fate, Fate::Stored | Fate::StoredDisabled) {
+            stored.insert(one.server.id.clone());
+        }
+        fates.push(fate);
     }
     if session.console.manner.json {
         let items = found.iter().zip(&fates).map(|(one, fate)| one.item(*fate)).collect();
@@ -113,10 +120,12 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Found>, Failure> {
     let mut found = Vec::new();
     for client in clients {
         for file in files(args, session, client) {
-            let Some(text) = text(&file, args.file.is_some())? else { continue };
-            let servers = import(client, &text, &file, &session.surroundings.cwd)
-                .map_err(|error| Failure::usage(format_args!("{}:{}: {}", file.display(), error.at, error.text)))?;
-            found.extend(servers.into_iter().map(|server| Found { client, file: file.clone(), server }));
+            match read(args, session, client, &file) {
+                Ok(servers) => found.extend(servers),
+                Err(failure) if args.client.is_some() => return Err(failure),
+                // One program's broken file is no reason to take nothing from the others.
+                Err(failure) => session.console.warn(Untrusted::new(failure.error.message)),
+            }
         }
     }
     for name in &args.servers {
@@ -128,6 +137,37 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Found>, Failure> {
     }
     found.retain(|one| args.servers.is_empty() || args.servers.contains(&one.server.id));
     Ok(found)
+}
+
+/// The servers in one file of a program.
+fn read(args: &Args, session: &Session, client: Client, file: &Path) -> Result<Vec<Found>, Failure> {
+    let Some(text) = text(file, args.file.is_some())? else { return Ok(Vec::new()) };
+    let servers = import(client, &text, file, &session.surroundings.cwd)
+        .map_err(|error| Failure::usage(format_args!("{}:{}: {}", file.display(), error.at, error.text)))?;
+    let found = |mut server: Imported| {
+        if args.scope == Scope::Global && file.starts_with(&session.surroundings.cwd) {
+            settle_down(&mut server, &session.surroundings.cwd);
+        }
+        Found { client, file: file.to_owned(), server }
+    };
+    Ok(servers.into_iter().map(found).collect())
+}
+
+/// Makes a project's server mean the same from everywhere: what is relative in it is relative to the project.
+fn settle_down(server: &mut Imported, project: &Path) {
+    let absolute = |text: &str| project.join(text).display().to_string();
+    for key in ["command", "envFile"] {
+        let Some(Value::String(text)) = server.entry.get_mut(key) else { continue };
+        let is_path = key == "envFile" || text.contains('/');
+        if is_path && !text.starts_with(['/', '$', '~']) {
+            *text = absolute(text);
+        }
+    }
+    if server.entry.contains_key("command") {
+        let cwd = server.entry.get("cwd").and_then(Value::as_str).unwrap_or_default();
+        let cwd = if cwd.starts_with('$') { cwd.to_owned() } else { absolute(cwd) };
+        server.entry.insert("cwd".to_owned(), cwd.into());
+    }
 }
 
 /// The files of a program; not those that are read anyway.
@@ -153,7 +193,7 @@ fn text(file: &Path, is_named: bool) -> Result<Option<String>, Failure> {
 }
 
 /// Shows one, asks, stores it.
-async fn settle(args: &Args, session: &Session, one: &Found) -> Result<Fate, Failure> {
+async fn settle(args: &Args, session: &Session, one: &Found, stored: &HashSet<String>) -> Result<Fate, Failure> {
     let Found { server, .. } = one;
     let (Ok(name), false) = (ServerName::new(&server.id), server.entry.is_empty()) else {
         say(session, &one.shown(&["it cannot be carried over".to_owned()]));
@@ -166,7 +206,12 @@ async fn settle(args: &Args, session: &Session, one: &Found) -> Result<Fate, Fai
             return Ok(Fate::Unusable);
         }
     };
-    let lines = Approvable::of(&described, &session.surroundings).lines();
+    let shown = describe(&name, &masked::entry(&server.entry, Secrets::Masked)).described.unwrap_or(described);
+    let lines = Approvable::of(&shown, &session.surroundings).lines();
+    if stored.contains(&server.id) {
+        say(session, &one.shown(&[format!("a `{name}` of another program has just been stored")]));
+        return Ok(Fate::AlreadyThere);
+    }
     if session.configuration.config()?.server(name.as_str()).is_some() && !args.replace {
         let already = format!("`{name}` is configured already; --replace replaces it");
         say(session, &one.shown(&[already]));

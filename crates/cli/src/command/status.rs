@@ -67,7 +67,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     } else {
         session.console.print(table(&rows, session.console.width()))?;
     }
-    Ok(worst(&rows).map_or(Ending::Fine, Ending::Told))
+    Ok(worst(&rows, !args.ids.is_empty()).map_or(Ending::Fine, Ending::Told))
 }
 
 fn nothing(session: &Session) -> Outcome {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wharf_client::{CallError, ConnectCause, ConnectError, Connection, Exit, Gone, GoneCause};
-use wharf_spec::{HttpSpec, ServerSpec, StdioSpec, Surroundings, shown_url};
+use wharf_spec::{HttpSpec, ServerSpec, StdioSpec, Surroundings};
 
 use super::{Failure, Kind, Report};
 
@@ -91,7 +91,7 @@ fn connect_kind(cause: &ConnectCause) -> Kind {
 const LOGIN: &str = "give a token with --header \"Authorization=Bearer TOKEN\"";
 
 fn dial_hints(cause: &ConnectCause, spec: &HttpSpec) -> Vec<String> {
-    let url = shown_url(&spec.url);
+    let url = spec.shown_url();
     vec![match cause {
         ConnectCause::Unauthorized { status: 401, .. } => LOGIN.to_owned(),
         ConnectCause::Unauthorized { .. } => {

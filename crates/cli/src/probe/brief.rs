@@ -1,8 +1,10 @@
 //! A server in one line, as `list --probe` shows it.
 
+use std::ffi::OsString;
+
 use wharf_client::Exit;
 use wharf_config::{Configured, Reach};
-use wharf_spec::{Untrusted, shown_url};
+use wharf_spec::{Untrusted, masked_arguments, shown_url};
 
 use super::Looked;
 use crate::clock::Took;
@@ -54,13 +56,16 @@ fn reached(server: &Configured) -> String {
     let Ok(described) = &server.described else { return "?".to_owned() };
     match &described.reach {
         Reach::Stdio(stdio) => {
-            let program = Untrusted::new(stdio.command.value.as_str()).shortened(LONGEST).to_string();
+            let words: Vec<OsString> = stdio.command.value.split(' ').map(Into::into).collect();
+            let program = Untrusted::new(masked_arguments(&words).join(" ")).shortened(LONGEST).to_string();
             if stdio.args.is_empty() { program } else { format!("{program} …") }
         }
         Reach::Http(http) => match url::Url::parse(&http.url.value) {
-            Ok(url) => format!("{} (HTTP)", Untrusted::new(shown_url(&url)).shortened(LONGEST)),
+            Ok(url) if matches!(url.scheme(), "http" | "https") => {
+                format!("{} (HTTP)", Untrusted::new(shown_url(&url)).shortened(LONGEST))
+            }
             // A reference, or no URL at all: a secret may stand anywhere in it.
-            Err(_) => "… (HTTP)".to_owned(),
+            _ => "… (HTTP)".to_owned(),
         },
     }
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use wharf::catalog::{Filter, Freshness, ListName, Listed, Mark, NameStyle, Section, SectionParts};
 use wharf_client::{CallError, CallOptions, ConnectOptions, ConnectTrace, Connection, Listing, Withheld, connect_to};
-use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, Surroundings, Untrusted, shown_url};
+use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, Surroundings, Untrusted};
 
 use super::{Broken, Code, Step, StepState};
 use crate::failure::Failure;
@@ -130,7 +130,7 @@ fn broken_step(
     step.evidence.extend(failure.error.stderr.iter().map(|line| format!("stderr: {}", shown(line))));
     match (&entry.spec, code) {
         (ServerSpec::Stdio(_), Code::PathNotFound) => step.evidence.extend(searched(failure, around)),
-        (ServerSpec::Http(spec), _) => step.evidence.push(format!("address: {}", shown_url(&spec.url))),
+        (ServerSpec::Http(spec), _) => step.evidence.push(format!("address: {}", spec.shown_url())),
         _ => {}
     }
     step

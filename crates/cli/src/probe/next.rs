@@ -14,6 +14,9 @@ pub fn next_step(code: Code, server: &Configured, failure: &Failure) -> String {
             format!("wharf approve {id} shows what it would run and asks you")
         }
         Code::PathNoDirectory => format!("give an existing directory as `cwd` in {place}"),
+        Code::SpawnExited if failure.error.stderr.is_empty() => {
+            format!("run its command by itself to see why; it stands in {place}")
+        }
         Code::SpawnExited => {
             format!("what it wrote to stderr says what it lacks; variables for it go under `env` in {place}")
         }

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use wharf_spec::{ServerEntry, ServerName};
+use url::Url;
+use wharf_config::Configured;
+use wharf_spec::{Admission, ServerEntry, ServerName, Untrusted, shown_url};
 
 use super::Dial;
-use crate::configured::{ConfigArgs, Configuration};
+use crate::configured::{ConfigArgs, Configuration, refusal};
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -20,7 +22,19 @@ pub fn names(session: &Session) -> Result<Vec<&str>, Failure> {
 
 /// Every server that may be used, and why others that were meant are not there.
 pub async fn all(session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
-    session.configuration.entries().await
+    let (entries, failures) = session.configuration.entries().await?;
+    let servers = session.configuration.config()?.servers.iter();
+    let mut waiting = servers.filter(|server| server.admission() == Admission::Unapproved).filter_map(refusal);
+    match waiting.next() {
+        Some(first) if entries.is_empty() && failures.is_empty() => return Err(first),
+        first => {
+            for failure in first.into_iter().chain(waiting) {
+                let server = failure.error.server.as_deref().unwrap_or_default();
+                session.console.warn(format_args!("{server}: {}; wharf approve {server}", failure.error.message));
+            }
+        }
+    }
+    Ok((entries, failures))
 }
 
 /// The server that a word stands for.
@@ -31,7 +45,10 @@ pub async fn named(session: &Session, word: &str, dial: &Dial) -> Result<ServerE
         return servers.pop().ok_or_else(|| Failure::other("an address stands for no server"));
     }
     if let Some((file, name)) = entry_of_file(word) {
-        return of_file(session, file)?.entry(name).await;
+        return match of_project(session, file, name)? {
+            Some(server) => session.configuration.entry_of(server).await,
+            None => of_file(session, file)?.entry(name).await,
+        };
     }
     if names(session)?.is_empty() {
         let mut failure = nowhere(session);
@@ -56,6 +73,26 @@ fn entry_of_file(word: &str) -> Option<(&str, &str)> {
     let (file, name) = word.rsplit_once(':')?;
     let is_file = FILES.iter().any(|ending| file.to_ascii_lowercase().ends_with(ending));
     (is_file && ServerName::new(name).is_ok()).then_some((file, name))
+}
+
+/// The server of this name in one of the project's own files: who names the file has not approved it by that.
+fn of_project<'a>(session: &'a Session, file: &str, name: &str) -> Result<Option<&'a Configured>, Failure> {
+    let Ok(file) = session.surroundings.cwd.join(file).canonicalize() else { return Ok(None) };
+    let is_this = |server: &&Configured| {
+        server.name.as_str() == name
+            && server.layer.needs_approval()
+            && server.place.file.canonicalize().is_ok_and(|place| place == file)
+    };
+    let config = session.configuration.config()?;
+    Ok(config.servers.iter().chain(&config.beside).find(is_this))
+}
+
+/// A word as it may be repeated: an address without who logs in and what its query says.
+pub fn shown_word(word: &str) -> String {
+    match Url::parse(word) {
+        Ok(url) if is_address(word) => Untrusted::new(shown_url(&url)).to_string(),
+        _ => Untrusted::new(word).shortened(200).to_string(),
+    }
 }
 
 /// What one file configures, as if it had been given with `--config` and `--only-config`.

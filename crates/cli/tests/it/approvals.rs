@@ -153,7 +153,7 @@ fn a_malicious_repository_gets_nothing() {
         assert!(ran.code.is_some() && ran.code != Some(101), "{line}: {ran:?}");
         assert_harmless(&ran.stderr);
         // JSON for a program escapes by its own rules.
-        if !line.contains("--json") {
+        if !line.contains("--json") && !line.starts_with("export") {
             assert_harmless(&ran.stdout);
         }
         assert!(!yard.project().join("pwned").exists(), "{line} ran something: {ran:?}");
@@ -168,6 +168,21 @@ fn a_malicious_repository_gets_nothing() {
         assert!(shown.contains(&format!("argument {n}: ")), "argument {n} is missing");
     }
     assert!(shown.contains("argument 299: --eval=require('fs')"), "{shown}");
+}
+
+/// Naming the file is not looking at what it says, and what was not looked at is handed to nobody.
+#[test]
+fn there_is_no_way_around_an_approval() {
+    let yard = with_project(&demo_entry());
+    for line in ["call .mcp.json:theirs echo text=hi", "tools theirs", "tools", "export cursor theirs", "status theirs"]
+    {
+        let ran = yard.run(line);
+        assert_eq!(ran.code, Some(5), "{line}: {ran:?}");
+    }
+    let exported = yard.run("export cursor");
+    assert!(!exported.stdout.contains("theirs") && exported.stderr.contains("theirs is left out"), "{exported:?}");
+    let removed = yard.run("remove theirs");
+    assert!(removed.code == Some(0) && !removed.stderr.contains("undo"), "{removed:?}");
 }
 
 #[test]

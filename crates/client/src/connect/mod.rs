@@ -212,7 +212,7 @@ impl Attempt {
                     let after = self.options.limits.startup;
                     return Err(self.failed("probe", ConnectCause::TimedOut { after, hint: None }));
                 }
-                self.tracer.step("probe", StepOutcome::Detour, "no answer yet: trying the handshake as well");
+                self.tracer.say("probe", StepOutcome::Detour, "no answer yet: trying the handshake as well");
                 return Ok(Probed::Handshake(Some(call)));
             };
             match outcome {
@@ -227,11 +227,11 @@ impl Attempt {
             }
             match era::judge_probe(outcome, asked, again, &self.options.limits.bounds) {
                 Verdict::Stateless(revision, found) => {
-                    self.tracer.step("probe", StepOutcome::Fine, format!("speaks {revision}"));
+                    self.tracer.say("probe", StepOutcome::Fine, format!("speaks {revision}"));
                     return Ok(Probed::Introduced(Introduction { revision, ..Introduction::from(*found) }));
                 }
                 Verdict::AskAgain(revision) => {
-                    self.tracer.step("probe", StepOutcome::Detour, format!("asked to name {revision}"));
+                    self.tracer.say("probe", StepOutcome::Detour, format!("asked to name {revision}"));
                     (asked, again) = (revision, true);
                 }
                 Verdict::Handshake(reason) => {
@@ -271,7 +271,7 @@ impl Attempt {
                     late = None;
                     let verdict = era::judge_probe(outcome, Revision::LATEST_STATELESS, true, &self.options.limits.bounds);
                     if let Verdict::Stateless(revision, found) = verdict {
-                        self.tracer.step("probe", StepOutcome::Fine, format!("answered late: speaks {revision}"));
+                        self.tracer.say("probe", StepOutcome::Fine, format!("answered late: speaks {revision}"));
                         return Ok(Introduction { revision, ..Introduction::from(*found) });
                     }
                 }
@@ -293,7 +293,7 @@ impl Attempt {
             Ok((revision, result)) => {
                 started.manners.settle(revision);
                 started.open.engine.post(era::INITIALIZED);
-                self.tracer.step("initialize", StepOutcome::Fine, format!("agreed on {revision}"));
+                self.tracer.say("initialize", StepOutcome::Fine, format!("agreed on {revision}"));
                 let (capabilities, server_info) = (result.capabilities, result.server_info);
                 Ok(Introduction { revision, capabilities, server_info, instructions: result.instructions })
             }

@@ -60,7 +60,7 @@ impl Attempt {
     }
 
     async fn recall(&mut self, verdict: Verdict, remote: &Remote) -> Met {
-        self.tracer.step("recall", StepOutcome::Fine, verdict);
+        self.tracer.say("recall", StepOutcome::Fine, verdict);
         match self.as_before(verdict, remote).await {
             Err(
                 ConnectCause::Status { .. }
@@ -69,7 +69,7 @@ impl Attempt {
                 | ConnectCause::NoCommonRevision(_),
             ) => {
                 self.tracer.excuse();
-                self.tracer.step("recall", StepOutcome::Detour, "no longer so: finding out anew");
+                self.tracer.say("recall", StepOutcome::Detour, "no longer so: finding out anew");
                 self.try_forms(remote).await
             }
             // An outage is none of the form's.
@@ -94,7 +94,7 @@ impl Attempt {
             met => return met,
         };
         self.tracer.excuse();
-        self.tracer.step("fall back", StepOutcome::Detour, "trying HTTP+SSE");
+        self.tracer.say("fall back", StepOutcome::Detour, "trying HTTP+SSE");
         match self.introduce(&remote.in_form(Form::Sse)).await {
             // What the newer form said is the better account of a server that speaks neither.
             Err(ConnectCause::Status { .. } | ConnectCause::Gone(_)) => Err(refused),

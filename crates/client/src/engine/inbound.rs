@@ -7,13 +7,11 @@ use tokio::time::Instant;
 use wharf_spec::Untrusted;
 use wharf_wire::{Envelope, Fault, Glimpse, Id, Progress, Raw, RpcError, ScanError, View, code, scan, split_batch};
 
-use super::{Answer, Engine, Nonsense, Notice, Refusal, Reply};
+use super::{Answer, EXCERPT, Engine, Nonsense, Notice, Refusal, Reply};
 use crate::counters::Count;
 use crate::error::CallError;
 use crate::tap::Direction;
 
-/// How much of a puzzling line is worth showing.
-const EXCERPT: usize = 120;
 /// Results below this are copied out of the message they came in.
 const SMALL: usize = 4 << 10;
 
@@ -131,14 +129,13 @@ impl Engine {
             return Heard::Other;
         }
         let shown = Untrusted::from_bytes(&message[..message.len().min(4 * EXCERPT)]);
-        let what = format!("{}: {}", broken.fault, shown.shortened(EXCERPT));
-        self.fail(call, CallError::Protocol(what), wakers);
+        self.fail_saying(call, format!("{}: {}", broken.fault, self.excerpt(&shown)), wakers);
         Heard::Answer
     }
 
     fn wrong_for(&self, call: u64, what: &str, wakers: &mut Vec<Waker>) -> Heard {
         self.tally.warn(Count::Broken, "an answer that belongs to no request");
-        self.fail(call, CallError::Protocol(what.to_owned()), wakers);
+        self.fail_saying(call, what.to_owned(), wakers);
         Heard::Answer
     }
 
@@ -221,9 +218,9 @@ impl Engine {
         self.tally.warn(Count::StrayError, "the server reported an error without saying for which call");
         if let Ok(error) = RpcError::view(error.copy(line), &self.limits.bounds) {
             let message = Untrusted::new(error.message);
-            self.suspect(&format!(
+            self.suspect(format!(
                 "the server reported an error for no call in particular: {} (code {})",
-                message.shortened(EXCERPT),
+                self.excerpt(&message),
                 error.code
             ));
         }
@@ -260,10 +257,14 @@ impl Engine {
         }
     }
 
-    fn progress(&self, progress: Progress) {
+    fn progress(&self, mut progress: Progress) {
         let id = self.call_id(&Id::read(progress.token.as_bytes()));
         match id.and_then(|id| self.table().progress(id, progress.progress, Instant::now())) {
-            Some(sink) => sink(progress),
+            Some(sink) => {
+                let masked = |text: String| self.onlooker.redactor.redact_cut(&text).into_owned();
+                progress.message = progress.message.map(masked);
+                sink(progress);
+            }
             None => self.tally.count(Count::StrayProgress),
         }
     }
@@ -280,7 +281,7 @@ impl Engine {
     fn noise(&self, line: &[u8]) {
         self.tally.warn(Count::Noise, "the server wrote something to stdout that is no message");
         let shown = Untrusted::from_bytes(line);
-        self.suspect(&format!("the server wrote this to stdout, which is no message: {}", shown.shortened(EXCERPT)));
+        self.suspect(format!("the server wrote this to stdout, which is no message: {}", self.excerpt(&shown)));
     }
 
     fn batch(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
@@ -312,10 +313,10 @@ impl Engine {
     fn broken(&self, line: &[u8], broken: &ScanError, wakers: &mut Vec<Waker>) {
         self.tally.warn(Count::Broken, "a message that cannot be read was thrown away");
         let shown = Untrusted::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
-        let what = format!("{}: {}", broken.fault, shown.shortened(EXCERPT));
+        let what = format!("{}: {}", broken.fault, self.excerpt(&shown));
         let id = broken.id.as_deref().filter(|_| !broken.has_method).and_then(|id| self.call_id(&Id::read(id)));
-        if !id.is_some_and(|id| self.fail(id, CallError::Protocol(what.clone()), wakers)) {
-            self.suspect(&format!("the server sent a message that cannot be read: {what}"));
+        if !id.is_some_and(|id| self.fail_saying(id, what.clone(), wakers)) {
+            self.suspect(format!("the server sent a message that cannot be read: {what}"));
         }
     }
 }

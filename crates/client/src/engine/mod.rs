@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use wharf_spec::Untrusted;
 use wharf_wire::{Progress, Raw, Revision, TooComplex};
 
 use crate::counters::{Count, Tally};
@@ -38,6 +39,9 @@ pub(crate) use inbound::{Channel, Heard};
 pub(crate) use link::{Effect, Label, Left, Link, Message, NotTaken, Ticket};
 use pool::Pool;
 use table::{Expired, Table, Waiting};
+
+/// How much of a puzzling line is worth showing.
+const EXCERPT: usize = 120;
 
 /// What a server answered, raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -357,14 +361,23 @@ impl Engine {
         self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn suspect(&self, what: &str) {
-        let what = self.onlooker.redactor.redact_cut(what).into_owned();
+    /// Takes a sentence of ours, in which whatever the server said is [`Engine::excerpt`].
+    fn suspect(&self, what: String) {
         *self.suspicion.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+    }
+
+    /// Some of what the server said, escaped and without its secrets. Our own words are not looked through: a secret
+    /// may be an ordinary word.
+    fn excerpt(&self, said: &Untrusted) -> String {
+        self.onlooker.redactor.redact_cut(&said.shortened(EXCERPT).to_string()).into_owned()
     }
 
     /// How the server was lost, as everybody may know it.
     fn account(&self, gone: Gone) -> Arc<Gone> {
-        Arc::new(gone.masked(&self.onlooker.redactor))
+        let suspicion = self.suspicion().filter(|suspicion| gone.hint.as_ref() == Some(suspicion));
+        let mut gone = gone.masked(&self.onlooker.redactor);
+        gone.hint = suspicion.or(gone.hint);
+        Arc::new(gone)
     }
 
     /// What a call made now ends with. Between the first sign of the end and its full account, the sign must do.
@@ -378,6 +391,11 @@ impl Engine {
     /// Ends one call with an answer's shortcomings.
     fn fail(&self, id: u64, error: CallError, wakers: &mut Vec<Waker>) -> bool {
         self.table().finish(id, Err(error.masked(&self.onlooker.redactor)), wakers)
+    }
+
+    /// Ends one call with a sentence of ours about what came for it.
+    fn fail_saying(&self, id: u64, what: String, wakers: &mut Vec<Waker>) -> bool {
+        self.table().finish(id, Err(CallError::Protocol(what)), wakers)
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

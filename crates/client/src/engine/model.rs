@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tokio::time::Instant;
+use wharf_spec::Redactor;
 use wharf_wire::Revision;
 
 use super::{Answer, Call, Effect, Engine, Link, Message, NotTaken, Request, Subject, Ticket, WhenDropped};
@@ -100,11 +101,16 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with(Redactor::default())
+    }
+
+    fn with(redactor: Redactor) -> Self {
         let link = Arc::new(Kept::default());
         let desk = Desk::new("model".to_owned(), Services::default(), Limits::default(), Arc::default());
         let manners = Arc::new(Manners::new(desk, Bulletin::default(), None));
         manners.settle(Revision::LATEST_STATELESS);
-        let engine = Engine::new(Onlooker::default(), link.clone(), manners, Limits::default());
+        let onlooker = Onlooker { redactor: Arc::new(redactor), ..Onlooker::default() };
+        let engine = Engine::new(onlooker, link.clone(), manners, Limits::default());
         Self { engine, link, calls: BTreeMap::new(), lost: false }
     }
 
@@ -234,6 +240,57 @@ fn name(id: u64, outcome: &Result<Answer, CallError>) -> &'static str {
         Err(CallError::OutcomeUnknown(_)) => "unknown",
         Err(_) => "other",
     }
+}
+
+fn keeping(secrets: &[&str]) -> World {
+    let mut redactor = Redactor::default();
+    secrets.iter().for_each(|secret| redactor.add(secret));
+    World::with(redactor)
+}
+
+#[test]
+fn only_what_the_server_says_is_looked_through_for_secrets() {
+    let world = keeping(&["server", "message", "hushhush"]);
+    let lose = |world: &World| {
+        let gone = Gone { hint: world.engine.suspicion(), ..Gone::because(GoneCause::Exited) };
+        world.engine.account(gone).hint.clone()
+    };
+    for (line, expected) in [
+        ("a server: hushhush", "the server wrote this to stdout, which is no message: a ***: ***"),
+        (
+            r#"{"error":{"code":1,"message":"no server"}}"#,
+            "the server reported an error for no call in particular: no *** (code 1)",
+        ),
+    ] {
+        world.engine.deliver(line.as_bytes(), &mut Vec::new()).unwrap();
+        assert_eq!(world.engine.suspicion().as_deref(), Some(expected));
+        assert_eq!(lose(&world).as_deref(), Some(expected));
+    }
+    world.engine.deliver(br#"{"x":"server""#, &mut Vec::new()).unwrap();
+    let told = world.engine.suspicion().unwrap();
+    assert!(told.starts_with("the server sent a message that cannot be read: ") && told.contains("***"), "{told}");
+    let said = Gone { hint: Some("it said: hushhush".to_owned()), ..Gone::because(GoneCause::Exited) };
+    assert_eq!(world.engine.account(said).hint.as_deref(), Some("it said: ***"));
+}
+
+#[test]
+fn progress_is_told_without_secrets() {
+    let (world, told) = (keeping(&["hushhush"]), Arc::new(Mutex::new(Vec::new())));
+    let heard = told.clone();
+    let reserved = world.engine.reserve(Request {
+        timeout: Duration::from_secs(30),
+        timeout_max: Duration::from_secs(60),
+        progress: Some(Arc::new(move |progress| heard.lock().unwrap().push(progress.message))),
+        effect: Effect::Reads,
+        when_dropped: WhenDropped::Withdraw,
+    });
+    let reserved = reserved.unwrap();
+    for (at, message) in ["at hushhush", "at hushhus"].into_iter().enumerate() {
+        let params = format!(r#"{{"progressToken":{},"progress":{at},"message":"{message}"}}"#, reserved.number());
+        let line = format!(r#"{{"method":"notifications/progress","params":{params}}}"#);
+        world.engine.deliver(line.as_bytes(), &mut Vec::new()).unwrap();
+    }
+    assert_eq!(*told.lock().unwrap(), [Some("at ***".to_owned()), Some("at ***".to_owned())]);
 }
 
 proptest! {

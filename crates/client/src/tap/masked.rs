@@ -4,19 +4,26 @@ use std::borrow::Cow;
 
 use wharf_spec::{Redactor, sounds_secret};
 
-/// Members that sound like secrets and are none: what progress is reported by, and the plain word.
-const OPEN: [&str; 2] = ["progressToken", "key"];
+/// Members that sound like secrets and are none: what progress is reported by, and the plain words.
+const OPEN: [&str; 3] = ["progressToken", "key", "keys"];
+
+/// The protocol's own names, which are nobody's secret whatever a secret happens to be.
+const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// A message without secrets. What is no JSON is searched as plain text.
 pub(crate) fn message<'a>(bytes: &'a [u8], redactor: &Redactor) -> Cow<'a, [u8]> {
     match bytes.trim_ascii_start().first() {
-        Some(b'{' | b'[') => {
-            let mut masking = Masking { redactor, shown: Vec::with_capacity(bytes.len()), hides_next: false };
-            masking.all(bytes);
-            Cow::Owned(masking.shown)
-        }
+        Some(b'{' | b'[') => Cow::Owned(value(bytes, redactor)),
         _ => redactor.redact_bytes(bytes),
     }
+}
+
+/// Any JSON without secrets.
+pub(crate) fn value(bytes: &[u8], redactor: &Redactor) -> Vec<u8> {
+    let shown = Vec::with_capacity(bytes.len());
+    let mut masking = Masking { redactor, shown, hides_next: false, hiding: Vec::new() };
+    masking.all(bytes);
+    masking.shown
 }
 
 struct Masking<'a> {
@@ -24,6 +31,8 @@ struct Masking<'a> {
     shown: Vec<u8>,
     /// The value that comes next stands under a name that announces a secret.
     hides_next: bool,
+    /// For each list and object that is open: whether what is in it stands under such a name.
+    hiding: Vec<bool>,
 }
 
 impl Masking<'_> {
@@ -38,6 +47,7 @@ impl Masking<'_> {
             let (piece, behind) = rest.split_at(length);
             match first {
                 b'"' => self.string(piece, behind.trim_ascii_start().starts_with(b":")),
+                b'{' | b'}' | b'[' | b']' | b',' => self.mark(*first),
                 b':' => self.shown.push(b':'),
                 _ if first.is_ascii_whitespace() => self.shown.push(*first),
                 _ => self.other(piece),
@@ -46,8 +56,25 @@ impl Masking<'_> {
         }
     }
 
+    /// A list is hidden item by item; what an object holds has names of its own.
+    fn mark(&mut self, mark: u8) {
+        let hides = self.hides();
+        match mark {
+            b'[' => self.hiding.push(hides),
+            b'{' => self.hiding.push(false),
+            b']' | b'}' => drop(self.hiding.pop()),
+            _ => {}
+        }
+        self.shown.push(mark);
+    }
+
+    /// Whether the value that comes now is hidden; the next one has to be announced anew.
+    fn hides(&mut self) -> bool {
+        std::mem::take(&mut self.hides_next) || self.hiding.last().is_some_and(|hides| *hides)
+    }
+
     fn string(&mut self, quoted: &[u8], is_name: bool) {
-        if std::mem::take(&mut self.hides_next) && !is_name {
+        if self.hides() && !is_name {
             return self.shown.extend_from_slice(b"\"***\"");
         }
         let text = plain(quoted);
@@ -55,6 +82,7 @@ impl Masking<'_> {
             self.hides_next = text.as_deref().is_some_and(|name| !OPEN.contains(&name) && sounds_secret(name));
         }
         match text {
+            Some(name) if is_name && ENVELOPE.contains(&&*name) => self.shown.extend_from_slice(quoted),
             Some(text) => match self.redactor.redact(&text) {
                 Cow::Borrowed(_) => self.shown.extend_from_slice(quoted),
                 Cow::Owned(changed) => self.shown.extend(serde_json::to_vec(&changed).unwrap_or_default()),
@@ -68,10 +96,11 @@ impl Masking<'_> {
 
     /// A number that is a secret becomes a text, since nothing else would be JSON.
     fn other(&mut self, piece: &[u8]) {
-        self.hides_next = false;
+        let is_number = piece.first().is_some_and(|first| first.is_ascii_digit() || *first == b'-');
+        let hides = self.hides() && is_number;
         match self.redactor.redact_bytes(piece) {
-            Cow::Borrowed(_) => self.shown.extend_from_slice(piece),
-            Cow::Owned(_) => self.shown.extend_from_slice(b"\"***\""),
+            Cow::Borrowed(_) if !hides => self.shown.extend_from_slice(piece),
+            _ => self.shown.extend_from_slice(b"\"***\""),
         }
     }
 }
@@ -134,11 +163,28 @@ mod tests {
         );
         for same in [
             r#"{"progressToken":"7","key":"v","maxTokens":5,"author":"me","properties":{"password":{"type":"string"}}}"#,
-            r#"{"required":["password","b"],"secret":null,"x":"y","password":["z"]}"#,
+            r#"{"required":["password","b"],"secret":null,"x":"y","password":[],"auth":true,"n":[1,"z"]}"#,
             r#" [ 1.5e3 , true, {"a\\":"b\"c","d":[]} ] "#,
         ] {
             check(same, same);
         }
+    }
+
+    #[test]
+    fn numbers_and_lists_are_hidden_like_texts() {
+        check(
+            r#"{"password":12345678,"pin":-1,"Authorization":["Bearer x"],"api_keys":[ "y", [-2, null], {"z":3}, 4],"n":[5]}"#,
+            r#"{"password":"***","pin":-1,"Authorization":["***"],"api_keys":[ "***", ["***", null], {"z":3}, "***"],"n":[5]}"#,
+        );
+    }
+
+    #[test]
+    fn the_names_of_the_protocol_stay() {
+        let mut redactor = Redactor::default();
+        ["method", "params", "result", "jsonrpc"].into_iter().for_each(|word| redactor.add(word));
+        let shown = message(br#"{"jsonrpc":"2.0","method":"method","params":{"params2":1}}"#, &redactor);
+        let expected = r#"{"jsonrpc":"2.0","method":"***","params":{"***2":1}}"#;
+        assert_eq!(String::from_utf8_lossy(&shown), expected);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use wharf_spec::{Fingerprint, HttpForm, Surroundings, Untrusted};
 
 use super::{look, warnings};
-use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
+use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited, env_file};
 
 /// A digest of everything that an approval is about.
 pub type ApprovalDigest = Fingerprint;
@@ -31,16 +31,18 @@ struct Fact {
 impl Approvable {
     /// Looks at a server and at the files that it names. Blocks.
     pub fn of(described: &Described, around: &Surroundings) -> Self {
-        let mut facts = Facts { all: Vec::new(), expands: described.expands, around };
+        let mut facts = Facts { all: Vec::new(), from_file: Vec::new(), expands: described.expands, around };
         match &described.reach {
             Reach::Stdio(stdio) => facts.add_stdio(stdio),
             Reach::Http(http) => facts.add_http(http),
         }
         facts.add_if(!described.expands, "variables", "not expanded");
         facts.add_if(described.trust, "trust", "its tools are used without a question");
+        facts.add_if(described.include_tools.as_ref().is_some_and(Vec::is_empty), "only tools", "none");
         facts.add_list("only tools", described.include_tools.iter().flatten());
         facts.add_list("without tools", &described.exclude_tools);
-        Self { facts: facts.all, warnings: warnings::of(described) }
+        let from_file: Vec<String> = facts.from_file.into_iter().map(|(name, _)| name).collect();
+        Self { facts: facts.all, warnings: warnings::of(described, &from_file) }
     }
 
     /// SHA-256 over every fact, each part after its length.
@@ -79,6 +81,8 @@ impl Fact {
 
 struct Facts<'a> {
     all: Vec<Fact>,
+    /// The variables of the server's file.
+    from_file: Vec<(String, String)>,
     expands: bool,
     around: &'a Surroundings,
 }
@@ -88,23 +92,49 @@ impl Facts<'_> {
         self.add("transport", "stdio".to_owned());
         self.add("command", stdio.command.value.clone());
         self.add_list("argument", stdio.args.iter().map(|argument| &argument.value));
-        self.add_some("directory", stdio.cwd.as_ref());
+        self.add_directory(stdio.cwd.as_ref());
         self.add_named("variable", &stdio.env, str::to_owned);
         let mut handed: Vec<_> = stdio.env_vars.iter().map(|name| &name.value).collect();
         handed.sort_unstable();
         handed.into_iter().for_each(|name| self.add_which("your variable", name, "handed down".to_owned()));
         self.add_if(stdio.inherit_env, "environment", "the whole of yours");
         self.add_file("variables from", stdio.env_file.as_ref());
+        self.add_variables_of(stdio.env_file.as_ref());
         self.add_program(stdio);
+    }
+
+    /// Where it runs, as it is written and where that leads today.
+    fn add_directory(&mut self, cwd: Option<&Sited<String>>) {
+        let Some(cwd) = cwd else { return };
+        let found = self.path(&cwd.value).canonicalize();
+        self.add("directory", cwd.value.clone());
+        self.add_which(
+            "directory",
+            "(in truth)",
+            found.map_or_else(|_| "not found".to_owned(), |path| look::spelt(&path)),
+        );
+    }
+
+    /// What a file of variables says. One that cannot be read says nothing, and the server is not started.
+    fn add_variables_of(&mut self, file: Option<&Sited<String>>) {
+        let found = file.and_then(|file| env_file::read(&self.path(&file.value)).ok()).unwrap_or_default();
+        found.iter().for_each(|(name, value)| self.add_which("variable from file", name, value.clone()));
+        self.from_file = found;
+    }
+
+    /// The `PATH` it gets: its own before that of its file, and that before the user's.
+    fn search_path(&self, stdio: &DescribedStdio) -> String {
+        let own = stdio.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| self.expanded(&value.value));
+        let files = || self.from_file.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        let theirs = || self.around.var("PATH").map(|path| path.to_string_lossy().into_owned());
+        own.or_else(files).or_else(theirs).unwrap_or_default()
     }
 
     /// What the command leads to today.
     fn add_program(&mut self, stdio: &DescribedStdio) {
         let cwd = stdio.cwd.as_ref().map_or_else(|| self.around.cwd.clone(), |cwd| self.path(&cwd.value));
-        let own = stdio.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| self.expanded(&value.value));
-        let theirs = || self.around.var("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
         let command = self.expanded(&stdio.command.value);
-        let file = look::program(&command, &own.unwrap_or_else(theirs), &cwd, self.around);
+        let file = look::program(&command, &self.search_path(stdio), &cwd, self.around);
         self.add("program", file.as_deref().map_or_else(|| "not found".to_owned(), look::spelt));
         if let Some(identity) = file.as_deref().and_then(look::identity) {
             self.add("program file", identity);
@@ -172,7 +202,6 @@ impl Facts<'_> {
     fn add_file(&mut self, what: &'static str, file: Option<&Sited<String>>) {
         let Some(file) = file else { return };
         let content = look::content(&self.path(&file.value));
-        let content = content.map_or_else(|| "cannot be read".to_owned(), |digest| format!("SHA-256 {digest}"));
         self.add(what, file.value.clone());
         self.add_which(what, "(content)", content);
     }

@@ -1,47 +1,31 @@
 //! What a description leads to on this machine, looked at and not touched: programs, files, variables.
 
-use std::fs::Metadata;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use wharf_spec::{Fingerprint, Surroundings};
-use wharf_store::{Document, Privacy};
 
-/// What is longer is no path, and is not looked into.
-const LONGEST: usize = 4096;
+use crate::expand::{Part, parts, variable};
+
 /// The most of a file that is read to recognise it.
-const LIMIT: u64 = 4 << 20;
+const LIMIT: u64 = 64 << 20;
+/// How much of it is read at once.
+const PIECE: usize = 64 << 10;
 
-/// What is written between `${` and `}` in a text, `$${` aside.
-pub(super) fn references(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        let inner = &rest[start + 2..];
-        let Some(end) = inner.find('}') else { break };
-        if !rest[..start].ends_with('$') {
-            found.push(&inner[..end]);
-        }
-        rest = &inner[end + 1..];
-    }
-    found
-}
-
-/// A text with the variables that are set, for finding files; what is not set stays as it is.
+/// A text with the variables that are set, for finding files; what cannot be had stays as it is.
 pub(super) fn expanded(text: &str, around: &Surroundings) -> String {
-    let mut whole = text.to_owned();
-    if text.len() > LONGEST {
-        return whole;
-    }
-    for reference in references(text) {
-        let (name, default) = reference.split_once(":-").map_or((reference, None), |(name, rest)| (name, Some(rest)));
-        let value = around.var(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy());
-        if let Some(value) = value.as_deref().or(default) {
-            whole = whole.replace(&format!("${{{reference}}}"), value);
-        }
-    }
-    whole
+    let filled = |part| match part {
+        Part::Text(text) => text.to_owned(),
+        Part::Variable { name, default } => variable(name, default, around).unwrap_or_else(|_| format!("${{{name}}}")),
+        Part::Secret(name) => format!("${{secret:{name}}}"),
+        Part::Foreign(inner) => format!("${{{inner}}}"),
+        Part::Unclosed => "${".to_owned(),
+    };
+    parts(text).into_iter().map(filled).collect()
 }
 
 /// The file that a command means: a path as it is, from the server's directory; a name from the absolute entries of
@@ -50,10 +34,15 @@ pub(super) fn program(command: &str, path: &str, cwd: &Path, around: &Surroundin
     if command.contains('/') {
         return cwd.join(command).canonicalize().ok();
     }
+    on_path(command, OsStr::new(path), around)?.canonicalize().ok()
+}
+
+/// The program of this name in the absolute entries of a path that are outside the project, so that no project brings
+/// its own.
+pub(crate) fn on_path(name: &str, path: &OsStr, around: &Surroundings) -> Option<PathBuf> {
     let is_trusted =
         |entry: &PathBuf| entry.is_absolute() && !project(around).is_some_and(|own| entry.starts_with(own));
-    let files = std::env::split_paths(path).filter(is_trusted).map(|entry| entry.join(command));
-    files.into_iter().find(|file| is_executable(file))?.canonicalize().ok()
+    std::env::split_paths(path).filter(is_trusted).map(|entry| entry.join(name)).find(|file| is_executable(file))
 }
 
 fn project(around: &Surroundings) -> Option<&Path> {
@@ -72,10 +61,31 @@ pub(super) fn identity(file: &Path) -> Option<String> {
     Some(format!("{size} bytes, inode {device}:{inode}, changed at {}.{:09}", data.mtime(), data.mtime_nsec()))
 }
 
-/// What a file's content hashes to; nothing if it cannot be read, or is more than is read for this.
-pub(super) fn content(file: &Path) -> Option<Fingerprint> {
-    let loaded = Document::at(file, Privacy::Shared).with_limit(LIMIT).load().ok()??;
-    Some(Fingerprint(Sha256::digest(&loaded.bytes).into()))
+/// What a file's content is, in words: what it hashes to, or what else tells it from another where it is too large.
+pub(super) fn content(path: &Path) -> String {
+    match hashed(path) {
+        Ok(Some(digest)) => format!("SHA-256 {digest}"),
+        Ok(None) => format!("too large to be read: {}", identity(path).unwrap_or_default()),
+        Err(_) => "cannot be read".to_owned(),
+    }
+}
+
+/// The hash of a regular file's content; nothing if there is more of it than is read for this.
+fn hashed(path: &Path) -> io::Result<Option<Fingerprint>> {
+    // Opening a pipe would wait for somebody to write.
+    if !path.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut file = File::open(path)?.take(LIMIT + 1);
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            count => hash.update(&piece[..count]),
+        }
+    }
+    Ok((file.limit() > 0).then(|| Fingerprint(hash.finalize().into())))
 }
 
 /// A path as text. What is no text is spelt in a way that no other path is.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt as _, PermissionsExt, symlink};
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -136,10 +136,11 @@ fn t03_whatever_changes_what_runs_asks_again() {
         change(&mut stdio);
         assert_ne!(machine.digest(&described(started(stdio))), before, "{name}");
     }
-    let flags: [Mutation<Described>; 4] = [
+    let flags: [Mutation<Described>; 5] = [
         ("trust", |described| described.trust = true),
         ("expansion", |described| described.expands = false),
         ("tools", |described| described.include_tools = Some(vec!["*".to_owned()])),
+        ("no tools", |described| described.include_tools = Some(Vec::new())),
         ("tools left out", |described| described.exclude_tools.push("rm".to_owned())),
     ];
     for (name, change) in flags {
@@ -152,7 +153,7 @@ fn t03_whatever_changes_what_runs_asks_again() {
 /// T03: the file says the same, and another program would run.
 #[test]
 fn t03_another_program_of_the_same_name_asks_again() {
-    let changes: [Mutation<Machine>; 7] = [
+    let changes: [Mutation<Machine>; 8] = [
         ("replaced program", |machine| machine.install("v1/tool")),
         ("rewritten program", |machine| fs::write(machine.path("v1/tool"), "#!/bin/sh\nevil\n").unwrap()),
         ("target of a link", |machine| {
@@ -165,6 +166,10 @@ fn t03_another_program_of_the_same_name_asks_again() {
         }),
         ("no program", |machine| fs::remove_file(machine.path("bin/tool")).unwrap()),
         ("content of the variables", |machine| fs::write(machine.path("project/vars"), "A=2\n").unwrap()),
+        ("target of the directory", |machine| {
+            fs::remove_dir(machine.path("project/sub")).unwrap();
+            symlink(machine.path("v2"), machine.path("project/sub")).unwrap();
+        }),
         ("no variables", |machine| fs::remove_file(machine.path("project/vars")).unwrap()),
     ];
     for (name, change) in changes {
@@ -341,6 +346,60 @@ fn variables_that_load_something_are_warned_of() {
 }
 
 #[test]
+fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
+    let machine = Machine::new();
+    let path = machine.path("v2");
+    fs::write(machine.path("project/vars"), format!("PATH={}\nNODE_OPTIONS='-r evil'\n", path.display())).unwrap();
+    let mut stdio = DescribedStdio { env_file: Some(sited("vars")), ..command(&["tool"]) };
+    let approvable = Approvable::of(&described(started(stdio.clone())), &machine.around());
+    let lines = approvable.lines();
+    for line in [
+        &format!("variable from file PATH: {}", path.display()),
+        "variable from file NODE_OPTIONS: -r evil",
+        &format!("program: {}", path.join("tool").display()),
+        "warning: `PATH` can make it run something else",
+        "warning: `NODE_OPTIONS` can make it run something else",
+    ] {
+        assert!(lines.iter().any(|found| found == line), "{line}: {lines:#?}");
+    }
+    stdio.env = vec![("PATH".to_owned(), sited(machine.path("v1").to_str().unwrap()))];
+    let lines = Approvable::of(&described(started(stdio)), &machine.around()).lines();
+    assert!(lines.contains(&format!("program: {}", machine.path("v1/tool").display())), "{lines:#?}");
+}
+
+#[test]
+fn references_are_followed_as_they_are_expanded() {
+    let machine = Machine::new();
+    let mut around = machine.around();
+    let bin = machine.path("v2");
+    around.env.extend([("BIN", bin.to_str().unwrap()), ("EMPTY", "")].map(|(name, value)| (name.into(), value.into())));
+    let padding = format!("${{NONE:-{}}}", "/x".repeat(4 << 10));
+    let padded = format!("{padding}:${{BIN}}");
+    for path in ["${env:BIN}", "${BIN}${EMPTY}", "${NONE:-/none}:${env:BIN}", &padded] {
+        let stdio = DescribedStdio { env: vec![("PATH".to_owned(), sited(path))], ..command(&["tool"]) };
+        let lines = Approvable::of(&described(started(stdio)), &around).lines();
+        let expected = format!("program: {}", bin.join("tool").display());
+        assert!(lines.contains(&expected), "{path:.40}: {lines:#?}");
+    }
+    let words = command(&["tool", "$${x${AWS}", "${env:B:-c}"]);
+    let approvable = Approvable::of(&described(started(words)), &around);
+    assert_eq!(approvable.warnings(), ["gets your AWS", "gets your B"]);
+}
+
+#[test]
+fn a_large_file_is_told_from_another() {
+    let machine = Machine::new();
+    let file = fs::File::create(machine.path("project/vars")).unwrap();
+    for size in [5 << 20, 65 << 20] {
+        file.set_len(size).unwrap();
+        let before = machine.digest(&described(started(stdio())));
+        file.write_all_at(b"x", 4 << 20).unwrap();
+        file.set_modified(UNIX_EPOCH).unwrap();
+        assert_ne!(machine.digest(&described(started(stdio()))), before, "{size}");
+    }
+}
+
+#[test]
 fn what_is_handed_over_is_named() {
     let mut stdio = command(&["tool", "--key=${API_KEY:-none}", "$${NOT}", "${secret:pass}"]);
     stdio.env = vec![("T".to_owned(), sited("${GITHUB_TOKEN}"))];
@@ -422,6 +481,27 @@ fn an_approval_is_for_one_server_of_one_file_of_one_project() {
     assert_eq!(state(&key, &what), ApprovalState::Changed { before: other.lines() });
     assert!(approvals.revoke(&key).unwrap());
     assert_eq!(state(&key, &other), ApprovalState::Needed);
+}
+
+#[test]
+fn approvals_are_revoked_by_project_and_server() {
+    let machine = Machine::new();
+    let approvals = Approvals::at(machine.path("state/approvals.json"));
+    let what = Approvable::of(&described(started(stdio())), &machine.around());
+    let key =
+        |project: &str, file: &str, server: &str| ApprovalKey::of(&machine.path(project), Path::new(file), server);
+    let keys = [("project", "x", "b"), ("project", "x", "a"), ("project", "y", "a"), ("v1", "x", "a")];
+    for (project, file, server) in keys {
+        approvals.approve(&key(project, file, server), &what, UNIX_EPOCH).unwrap();
+    }
+    let revoked = |project: &str, server| approvals.revoke_where(&machine.path(project), server).unwrap();
+    assert_eq!(revoked("project", Some("c")), [""; 0]);
+    assert_eq!(revoked("v1/../project", Some("a")), ["a"]);
+    assert_eq!(revoked("project", None), ["b"]);
+    assert_eq!(revoked("project", None), [""; 0]);
+    let approved = approvals.load().unwrap();
+    let known = keys.map(|(project, file, server)| approved.knows(&key(project, file, server)));
+    assert_eq!(known, [false, false, false, true]);
 }
 
 /// C19, and a file that is damaged: both approve nothing and are not overwritten.

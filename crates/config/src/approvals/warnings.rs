@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use wharf_spec::Untrusted;
 
-use super::look;
-use crate::{Described, DescribedHttp, DescribedStdio, Reach};
+use crate::expand::{Part, parts};
+use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Reach};
 
 /// Programs and those of their options that run a text, or something other than what the name promises. A single dash
 /// with one letter also stands for that letter among others, as in `-lc`.
@@ -75,13 +75,13 @@ const LOADERS: [&str; 14] = [
     "GIT_SSH_COMMAND",
 ];
 
-/// What to beware of, each on a line of its own, escaped.
-pub(super) fn of(described: &Described) -> Vec<String> {
+/// What to beware of, each on a line of its own, escaped. The variables of its file go by their names.
+pub(super) fn of(described: &Described, from_file: &[String]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut given = BTreeSet::new();
     match &described.reach {
         Reach::Stdio(stdio) => {
-            warnings.extend(of_command(stdio));
+            warnings.extend(of_command(stdio, from_file));
             given.extend(stdio.env_vars.iter().map(|name| name.value.clone()));
             if described.expands {
                 given.extend(texts_of_stdio(stdio).flat_map(variables));
@@ -97,13 +97,15 @@ pub(super) fn of(described: &Described) -> Vec<String> {
     warnings
 }
 
-fn of_command(stdio: &DescribedStdio) -> Vec<String> {
+fn of_command(stdio: &DescribedStdio, from_file: &[String]) -> Vec<String> {
     let words: Vec<&str> = [&stdio.command].into_iter().chain(&stdio.args).map(|word| word.value.as_str()).collect();
     let mut warnings = evaluations(&words);
     warnings.extend(unpinned(&words));
     let is_loader = |name: &str| name.starts_with("LD_") || name.starts_with("DYLD_") || LOADERS.contains(&name);
-    let loaders = stdio.env.iter().map(|(name, _)| name.as_str()).filter(|name| is_loader(name));
-    warnings.extend(loaders.map(|name| format!("`{}` can make it run something else", Untrusted::new(name))));
+    let names = stdio.env.iter().map(|(name, _)| name).chain(from_file).map(String::as_str);
+    let loaders: BTreeSet<&str> = names.filter(|name| is_loader(name)).collect();
+    warnings
+        .extend(loaders.into_iter().map(|name| format!("`{}` can make it run something else", Untrusted::new(name))));
     if stdio.inherit_env {
         warnings.push("gets your whole environment".to_owned());
     }
@@ -196,21 +198,17 @@ fn texts_of_stdio(stdio: &DescribedStdio) -> impl Iterator<Item = &str> {
 }
 
 fn texts_of_http(http: &DescribedHttp) -> impl Iterator<Item = &str> {
-    let oauth = http.oauth.iter().flat_map(|oauth| {
-        let addresses = [&oauth.authorization_url, &oauth.token_url, &oauth.registration_url];
-        addresses.into_iter().chain([&oauth.client_id, &oauth.client_secret, &oauth.scope]).flatten()
-    });
+    let oauth = http.oauth.iter().flat_map(Oauth::texts);
     let own = [&http.url].into_iter().chain(&http.proxy).chain(&http.ca).chain(&http.client_cert);
     own.chain(http.headers.iter().map(|(_, value)| value)).chain(oauth).map(|sited| sited.value.as_str())
 }
 
 /// What of the user's a text refers to.
 fn variables(text: &str) -> impl Iterator<Item = String> {
-    look::references(text).into_iter().map(|reference| {
-        let name = reference.split_once(":-").map_or(reference, |(name, _)| name);
-        match name.strip_prefix("secret:") {
-            Some(secret) => format!("secret {secret}"),
-            None => name.strip_prefix("env:").unwrap_or(name).to_owned(),
-        }
+    parts(text).into_iter().filter_map(|part| match part {
+        Part::Variable { name, .. } => Some(name.to_owned()),
+        Part::Secret(name) => Some(format!("secret {name}")),
+        // A server with a reference that means nothing is not started.
+        Part::Text(_) | Part::Foreign(_) | Part::Unclosed => None,
     })
 }

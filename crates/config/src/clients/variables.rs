@@ -1,5 +1,7 @@
 //! Texts of ours, and the variables in them.
 
+use crate::expand::{Part, reference};
+
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
@@ -40,10 +42,13 @@ pub(super) fn ours(text: &str) -> Vec<Piece> {
 }
 
 fn our_reference(inner: &str) -> Option<Piece> {
-    if let Some(name) = inner.strip_prefix("secret:") {
-        return Some(Piece::Secret(name.to_owned()));
+    match reference(inner) {
+        Part::Secret(name) => Some(Piece::Secret(name.to_owned())),
+        Part::Variable { name, default } => {
+            Some(Piece::Variable { name: name.to_owned(), default: default.map(str::to_owned) })
+        }
+        Part::Text(_) | Part::Foreign(_) | Part::Unclosed => None,
     }
-    variable(inner)
 }
 
 /// `V` or `V:-default`.
@@ -107,5 +112,6 @@ mod tests {
         for text in ["", "a", "${A}", "$${A}", "$$${A}", "${A:-b c}${secret:x}$", "$", "a$b", "${b c}"] {
             assert_eq!(write_ours(&ours(text)).as_deref(), Some(text));
         }
+        assert_eq!(ours("${env:A:-b}"), [Piece::Variable { name: "A".to_owned(), default: Some("b".to_owned()) }]);
     }
 }

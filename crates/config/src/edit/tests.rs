@@ -135,6 +135,13 @@ fn a_server_is_switched() {
     check(switch("{}", true), "{}", Change::NotThere);
     check(switch(off, true), &off.replace("false", "true"), Change::Replaced(json!({"url": "x", "enabled": false})));
     check(switch(only_off, true), "{\"mcpServers\": { \"b\": 1}}", Change::Removed(json!({"enabled": false})));
+    let foreign = "{\"mcpServers\": {\"a\": {\"url\": \"x\", \"disabled\": true}}}";
+    check(switch(foreign, false), foreign, Change::Unchanged);
+    let switched = switch(foreign, true).unwrap();
+    assert_eq!(switched.change, Change::Replaced(json!({"url": "x", "disabled": true})));
+    assert_eq!(plain(&switched.text), json!({"a": {"url": "x"}}));
+    let only_off = only_off.replace("\"enabled\": false", "\"disabled\": true");
+    check(switch(&only_off, true), "{\"mcpServers\": { \"b\": 1}}", Change::Removed(json!({"disabled": true})));
     let switched = switch(on, false).unwrap();
     assert_eq!(switched.change, Change::Replaced(json!({"url": "x"})));
     check(switch(&switched.text, false), &switched.text, Change::Unchanged);

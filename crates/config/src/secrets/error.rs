@@ -106,6 +106,11 @@ impl SecretError {
         }
     }
 
+    /// Whether a keyring merely does not know it. `secret-tool` says nothing then, `security` that it was not found.
+    pub(super) fn is_missing(&self) -> bool {
+        self.complaint().is_none_or(|complaint| complaint.contains("could not be found"))
+    }
+
     /// What is worth saying of a keyring that did not have it: nothing if it merely does not know it.
     pub(super) fn complaint(&self) -> Option<String> {
         match self {

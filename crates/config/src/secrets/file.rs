@@ -41,6 +41,11 @@ impl SecretFile {
         Ok(self.load()?.secrets.remove(name).map(Secret::new))
     }
 
+    /// Whether the keyring was ever given a secret of this name.
+    pub(super) fn is_noted(&self, name: &str) -> Result<bool, SecretError> {
+        Ok(self.load()?.in_keyring.contains(name))
+    }
+
     pub(super) fn names(&self) -> Result<Vec<String>, SecretError> {
         let form = self.load()?;
         let names: BTreeSet<String> = form.secrets.into_keys().chain(form.in_keyring).collect();
@@ -49,7 +54,7 @@ impl SecretFile {
 
     pub(super) fn set(&self, name: &str, value: &Secret) -> Result<(), SecretError> {
         self.update(|form| {
-            form.in_keyring.remove(name);
+            // The note stays: the keyring may go on holding an older one.
             form.secrets.insert(name.to_owned(), value.reveal().to_owned());
         })
     }

@@ -6,6 +6,7 @@ use wharf_spec::{Secret, Surroundings};
 
 use super::SecretError;
 use super::program::Program;
+use crate::approvals::look::on_path;
 
 /// What our secrets are filed under.
 const SERVICE: &str = "wharf";
@@ -37,9 +38,7 @@ impl Keyring {
             Kind::SecretTool => "secret-tool",
             Kind::Security => "security",
         };
-        // Entries that depend on where we are would let a project bring its own.
-        let folders = std::env::split_paths(around.var("PATH")?).filter(|folder| folder.is_absolute());
-        let program = folders.map(|folder| folder.join(name)).find(|file| file.is_file())?;
+        let program = on_path(name, around.var("PATH")?, around)?;
         Some(Self { kind, program })
     }
 
@@ -69,14 +68,18 @@ impl Keyring {
         }
     }
 
-    pub(super) fn remove(&self, name: &str, around: &Surroundings) -> bool {
+    /// Says whether there was one; fails where it may still be there.
+    pub(super) fn remove(&self, name: &str, around: &Surroundings) -> Result<bool, SecretError> {
         // `secret-tool clear` does not say whether there was anything.
-        let was_there = self.lookup(name, around).is_ok();
+        match self.lookup(name, around) {
+            Err(error) if error.is_missing() => return Ok(false),
+            found => found.map(drop)?,
+        }
         let program = match self.kind {
             Kind::SecretTool => self.program(&["clear", "service", SERVICE, "name", name]),
             Kind::Security => self.program(&["delete-generic-password", "-s", SERVICE, "-a", name]),
         };
-        was_there && program.run_silently(around).is_ok()
+        program.run_silently(around).map(|()| true)
     }
 
     fn program(&self, arguments: &[&str]) -> Program {

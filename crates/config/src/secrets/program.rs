@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use wharf_spec::{Secret, Surroundings, Untrusted};
 
 use super::SecretError;
+use crate::approvals::look::on_path;
 
 /// How long a program may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -99,7 +100,7 @@ impl Program {
     /// It gets the user's environment, since it is the user's program: a session's bus, an agent's socket.
     fn start(&self, around: &Surroundings) -> io::Result<Child> {
         let input = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
-        Command::new(self.found(around))
+        Command::new(self.found(around)?)
             .args(&self.arguments)
             .env_clear()
             .envs(around.env.iter().map(|(name, value)| (name, value)))
@@ -110,16 +111,20 @@ impl Program {
             .spawn()
     }
 
-    /// A name is looked up in the absolute entries of the path, so that no project brings its own.
-    fn found(&self, around: &Surroundings) -> PathBuf {
-        let file = PathBuf::from(&self.file);
-        if file.components().count() > 1 {
-            return around.cwd.join(file);
+    /// A name is looked up in the entries of the path outside the project, so that no project brings its own; nor does
+    /// a path count that depends on where we are.
+    fn found(&self, around: &Surroundings) -> io::Result<PathBuf> {
+        let name = self.name();
+        match PathBuf::from(&self.file) {
+            file if file.is_absolute() => Ok(file),
+            _ if name.contains('/') => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "a path to it has to be absolute"))
+            }
+            _ => {
+                let path = around.var("PATH").cloned().unwrap_or_default();
+                on_path(&name, &path, around).ok_or_else(|| io::ErrorKind::NotFound.into())
+            }
         }
-        let path = around.var("PATH").cloned().unwrap_or_default();
-        let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-        let missing = PathBuf::from("/").join(&file);
-        folders.map(|folder| folder.join(&file)).find(|file| file.is_file()).unwrap_or(missing)
     }
 
     fn name(&self) -> String {

@@ -44,6 +44,7 @@ impl Machine {
         let machine = Self { folder: TempDir::new().unwrap() };
         fs::create_dir(machine.path("bin")).unwrap();
         fs::create_dir(machine.path("store")).unwrap();
+        fs::create_dir(machine.path("project")).unwrap();
         machine
     }
 
@@ -68,10 +69,7 @@ impl Machine {
     fn around(&self) -> Surroundings {
         let path = format!(".:{}:/usr/bin:/bin", self.path("bin").display());
         let env = [("PATH", path), ("STORE", self.path("store").display().to_string())];
-        Surroundings {
-            env: env.map(|(name, value)| (name.into(), value.into())).to_vec(),
-            cwd: self.folder.path().to_owned(),
-        }
+        Surroundings { env: env.map(|(name, value)| (name.into(), value.into())).to_vec(), cwd: self.path("project") }
     }
 
     fn store(&self) -> SecretStore {
@@ -167,7 +165,7 @@ fn without_a_keyring_a_private_file_keeps_secrets() {
 }
 
 #[test]
-fn a_keyring_is_asked_before_the_file() {
+fn a_keyring_that_works_keeps_secrets() {
     for (kind, program, script) in
         [(Kind::SecretTool, "secret-tool", SECRET_TOOL), (Kind::Security, "security", SECURITY)]
     {
@@ -199,6 +197,47 @@ fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
     let file = SecretPlace::File(machine.path("config/secrets.json"));
     assert_eq!(store.set("a", &Secret::new("1")).unwrap(), file);
     check(store.lookup("a"), "1", &file);
+    assert!(store.remove("a").unwrap());
+}
+
+#[test]
+fn what_a_keyring_does_not_take_or_give_up_is_not_overruled_by_it() {
+    let machine = Machine::new();
+    machine.install("secret-tool", SECRET_TOOL);
+    let store = |machine: &Machine| SecretStore {
+        keyring: Keyring::find_kind(Kind::SecretTool, &machine.around()),
+        ..machine.store()
+    };
+    assert_eq!(store(&machine).set("a", &Secret::new("old")).unwrap(), SecretPlace::Keyring);
+    let fails = "#!/bin/sh\nif [ \"$1\" = lookup ]; then echo old; else echo locked >&2; exit 1; fi\n";
+    machine.install("secret-tool", fails);
+    let file = SecretPlace::File(machine.path("config/secrets.json"));
+    assert!(store(&machine).remove("a").unwrap_err().to_string().ends_with("locked"));
+    assert_eq!(store(&machine).names().unwrap(), ["a"]);
+    assert_eq!(store(&machine).set("a", &Secret::new("new")).unwrap(), file);
+    check(store(&machine).lookup("a"), "new", &file);
+    assert!(matches!(store(&machine).remove("a"), Err(SecretError::Failed { .. })));
+    check(store(&machine).lookup("a"), "new", &file);
+    machine.install("secret-tool", SECRET_TOOL);
+    assert!(store(&machine).remove("a").unwrap());
+    assert!(matches!(store(&machine).lookup("a"), Err(SecretError::Unknown { keyring: None, .. })));
+}
+
+#[test]
+fn no_project_brings_its_own_program() {
+    let machine = Machine::new();
+    machine.install("secret-tool", SECRET_TOOL);
+    machine.install("pass", "#!/bin/sh\necho value\n");
+    let around = Surroundings { cwd: machine.folder.path().to_owned(), ..machine.around() };
+    assert!(Keyring::find_kind(Kind::SecretTool, &machine.around()).is_some());
+    assert!(Keyring::find_kind(Kind::SecretTool, &around).is_none());
+    let store = SecretStore::new(machine.path("config/secrets.json"), around);
+    for command in ["pass", "./bin/pass", "bin/pass"] {
+        let found = store.clone().with_command(vec![command.to_owned()]).lookup("a");
+        assert!(matches!(found, Err(SecretError::NotStarted { .. })), "{command}: {found:?}");
+    }
+    let absolute = machine.path("bin/pass").display().to_string();
+    check(store.with_command(vec![absolute]).lookup("a"), "value", &SecretPlace::Command);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What an entry may say, and what is said about one that is wrong.
 
+use wharf_config::Referred;
 use wharf_spec::{EnvValue, HttpForm, ServerSpec};
 
 use crate::support::{World, told};
@@ -29,6 +30,20 @@ fn a_bad_entry_is_told_with_its_place_and_costs_only_itself() {
         (r#""type": "sdk""#, &["foreign_type 2:18 x"]),
         (r#""type": "ws", "url": "ws://h/""#, &["unknown_type 2:18 x"]),
         (r#""url": "http://h/", "oauth": {"client_id": 7}"#, &["wrong_type 2:53 x"]),
+        (r#""url": "http://h/", "oauth": {"clientid": "7"}"#, &["unknown_key 2:40 x"]),
+        (r#""command": "a", "reconnect": {"attempts": 0, "maxMS": 1}"#, &["unknown_key 2:55 x", "wrong_type 2:52 x"]),
+        (r#""command": null, "command": "b""#, &["duplicate_key 2:27 x", "no_transport 2:9 x"]),
+        (r#""command": "a", "env": {"A": "1", "A": "2"}"#, &["duplicate_key 2:44 x"]),
+        (r#""command": "a", "env": {"A": "1", "a": "2"}"#, &[]),
+        (r#""command": "a", "toolTimeouts": {"t": 1000, "t": 2000}"#, &["duplicate_key 2:54 x"]),
+        (r#""url": "http://h/", "headers": {"X-A": "1", "x-a": "2"}"#, &["duplicate_key 2:54 x"]),
+        (r#""command": "a", "$x": 1, "$x": 2, "_note": "", "_note": """#, &["duplicate_key 2:35 x"]),
+        (r#""command": "a", "env": {"A=B": "1", "": "2"}"#, &["bad_variable 2:34 x", "bad_variable 2:46 x"]),
+        (r#""command": "a", "envVars": ["A=B"]"#, &["bad_variable 2:38 x"]),
+        (
+            r#""command": "a\u0000", "args": ["\u0000"], "env": {"A": "\u0000"}"#,
+            &["nul 2:21 x", "nul 2:41 x", "nul 2:65 x"],
+        ),
     ] {
         let world = World::new();
         world.write(
@@ -115,6 +130,7 @@ fn what_cannot_be_expanded_costs_the_server_only() {
         (r#"{"command": "a", "args": ["${NONE}"]}"#, "unset_variable 1:48 x"),
         (r#"{"command": "a", "env": {"A": "${secret:gone}"}}"#, "no_secret 1:52 x"),
         (r#"{"command": "a", "envFile": "none"}"#, "env_file 1:50 x"),
+        (r#"{"url": "http://h/", "oauth": {"client_id": "${NONE}"}}"#, "unset_variable 1:66 x"),
         (r#"{"url": "hush"}"#, "bad_url 1:30 x"),
         (r#"{"url": "ftp://hush/"}"#, "bad_url 1:30 x"),
     ] {
@@ -139,4 +155,23 @@ fn the_same_id_twice_names_both_lines() {
     assert_eq!(told(&problems), ["alike 3:24 X", "bad_id 3:47 a b", "duplicate_id 3:1 x"]);
     assert!(problems[2].text.contains("on line 2 and on line 3"), "{}", problems[2]);
     assert!(world.resolve("x").is_err());
+}
+
+#[test]
+fn what_a_login_refers_to_is_named() {
+    let world = World::new();
+    let oauth = r#"{"client_id": "${ID}", "client_secret": "${secret:pass}"}"#;
+    world.write("home/config.json", &format!(r#"{{"mcpServers": {{"x": {{"url": "http://h/", "oauth": {oauth}}}}}}}"#));
+    let config = world.load();
+    let references = config.server("x").unwrap().described.as_ref().unwrap().references();
+    let found: Vec<_> = references.into_iter().map(|reference| reference.to).collect();
+    let id = Referred::Variable { name: "ID".to_owned(), has_default: false };
+    assert_eq!(found, [id, Referred::Secret("pass".to_owned())]);
+}
+
+#[test]
+fn what_is_wrong_inside_a_setting_is_told() {
+    let world = World::new();
+    world.write("home/config.json", r#"{"reconnect": {"attempts": "5", "baseMS": 1}}"#);
+    assert_eq!(told(&world.load().problems), ["wrong_type 1:28", "unknown_key 1:33"]);
 }

@@ -1,7 +1,9 @@
 //! Files nobody means well with, and files in a bad way.
 
+use std::fs::{File, FileTimes};
 use std::os::unix::fs::symlink;
 use std::process::Command;
+use std::time::SystemTime;
 
 use wharf_config::Layer;
 
@@ -44,7 +46,7 @@ fn a_huge_file_is_read_or_refused() {
     let config = world.load();
     assert_eq!((config.servers.len(), config.problems.len()), (10_000, 0));
     let file = world.path("project/.mcp.json");
-    std::fs::File::create(&file).unwrap().set_len(100 << 20).unwrap();
+    File::create(&file).unwrap().set_len(100 << 20).unwrap();
     assert_eq!(told(&world.load().problems), ["unreadable_file 1:1"]);
     for deep in ["[".repeat(100_000), "{\"a\":".repeat(100_000)] {
         std::fs::write(&file, deep).unwrap();
@@ -94,4 +96,56 @@ fn a_project_cannot_approve_itself() {
     assert_eq!(config.server("x").unwrap().admission(), wharf_spec::Admission::Unapproved);
     assert_eq!(config.settings.secret_command, None);
     assert!(config.settings.rules.iter().all(|rule| rule.from_project));
+}
+
+/// A rule that cannot be read may have been there to forbid something.
+#[test]
+fn rules_that_are_not_understood_deny() {
+    for (rules, expected) in [
+        (r#"[{"tool": "mcp__x__*", "action": "forbid"}]"#, &["mcp__x__*"][..]),
+        (r#"[{"tool": "mcp__x__*", "action": "allow", "patern": "a"}]"#, &["mcp__x__*"]),
+        (r#"[{"action": "deny"}, "deny"]"#, &["mcp__*", "mcp__*"]),
+        (r#"{"tool": "mcp__x__*", "action": "deny"}"#, &["mcp__*"]),
+        (r#"[], "permissions": [{"tool": "a", "action": "deny"}]"#, &["mcp__*"]),
+        ("null", &[]),
+    ] {
+        let world = World::new();
+        world.write("home/config.json", &format!("{{\"permissions\": {rules}}}"));
+        let config = world.load();
+        let found: Vec<&str> = config.settings.rules.iter().map(|rule| rule.tool.as_str()).collect();
+        assert_eq!(found, expected, "{rules}");
+        assert!(config.settings.rules.iter().all(|rule| rule.action == "deny" && rule.pattern.is_none()), "{rules}");
+        assert_eq!(config.problems.len(), expected.len(), "{:?}", config.problems);
+    }
+}
+
+#[test]
+fn a_file_of_the_users_that_is_not_understood_is_known_to_be_missing() {
+    for (file, text, expected) in [
+        ("home/config.json", "{", true),
+        ("home/config.json", "[]", true),
+        ("home/config.json", "{\"schema\": 2}", true),
+        ("home/.mcp.json", "{\"version\": 2}", true),
+        ("home/config.json", "{\"unknown\": 2}", false),
+        ("project/.mcp.json", "{", false),
+        ("project/.mcp.json", "{\"version\": 2}", false),
+    ] {
+        let world = World::new();
+        world.write(file, text);
+        let config = world.load();
+        assert_eq!((config.settings.unread, config.problems.len()), (expected, 1), "{file} {text}");
+    }
+}
+
+/// What a server that was never approved names is not opened.
+#[test]
+fn files_of_unapproved_servers_are_left_alone() {
+    let world = World::new();
+    let vars = world.write("project/vars", "A=1\n");
+    world.write("project/.mcp.json", r#"{"mcpServers": {"x": {"command": "a", "envFile": "vars"}}}"#);
+    let opened = || std::fs::metadata(&vars).unwrap().accessed().unwrap();
+    let long_ago = FileTimes::new().set_accessed(SystemTime::UNIX_EPOCH);
+    File::options().write(true).open(&vars).unwrap().set_times(long_ago).unwrap();
+    assert_eq!(world.load().server("x").unwrap().approval, wharf_config::Approval::Needed);
+    assert_eq!(opened(), SystemTime::UNIX_EPOCH);
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use wharf_json::{Bounds, NotJson, Raw};
 use wharf_wire::View;
 
-use super::listed::{Freshness, Listed};
+use super::listed::{Freshness, ListName, Listed};
 
 /// The form of the document.
 const SCHEMA: u64 = 1;
@@ -53,6 +53,8 @@ pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<Raw, Kept
         resources: Vec<&'a Raw>,
         templates: Vec<&'a Raw>,
         prompts: Vec<&'a Raw>,
+        #[serde(skip_serializing_if = "<[ListName]>::is_empty")]
+        unasked: &'a [ListName],
     }
     let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let document = Document {
@@ -64,6 +66,7 @@ pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<Raw, Kept
         resources: listed.resources.iter().map(|resource| &resource.raw).collect(),
         templates: listed.templates.iter().map(|template| &template.raw).collect(),
         prompts: listed.prompts.iter().map(|prompt| &prompt.raw).collect(),
+        unasked: &listed.unasked,
     };
     let text = Raw::of(&document).map_err(KeptError::Unwritable)?;
     if text.as_bytes().len() > LARGEST { Err(KeptError::TooLarge(text.as_bytes().len())) } else { Ok(text) }
@@ -87,6 +90,8 @@ pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, Kept
         templates: Vec<&'a RawValue>,
         #[serde(borrow)]
         prompts: Vec<&'a RawValue>,
+        #[serde(default)]
+        unasked: Vec<ListName>,
     }
     let raw = checked(document.into())?;
     let document: Document<'_> = raw.decode(&BOUNDS).map_err(damaged)?;
@@ -99,6 +104,7 @@ pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, Kept
         templates: viewed(&raw, &document.templates)?,
         prompts: viewed(&raw, &document.prompts)?,
         instructions: document.instructions,
+        unasked: document.unasked,
         freshness: Freshness::Kept { at: time(document.at) },
         ..Listed::default()
     })
@@ -181,10 +187,20 @@ mod tests {
         };
         assert_eq!(raws(&found), raws(&sample()));
         assert_eq!(found.instructions, sample().instructions);
+        assert_eq!(found.unasked, [], "where nothing is said, everything was asked for");
         assert_eq!(found.freshness, Freshness::Kept { at: SystemTime::UNIX_EPOCH + AT });
         let spread = document().get().replacen(",", ",\n", 40);
         assert!(recalled(spread).unwrap().tools.iter().all(|tool| !tool.raw.get().contains('\n')));
         assert!(document().get().starts_with(r#"{"schema":1,"identity":"me","at":1700000000123,"#));
+    }
+
+    #[test]
+    fn what_was_not_asked_for_is_not_kept_as_empty() {
+        let unasked = vec![ListName::Resources, ListName::Templates, ListName::Prompts];
+        let tools_only = Listed { unasked: unasked.clone(), ..listed(&["a"]) };
+        let document = keep(&tools_only, "me", SystemTime::UNIX_EPOCH).unwrap();
+        assert!(document.get().ends_with(r#""unasked":["resources","templates","prompts"]}"#), "{}", document.get());
+        assert_eq!(recalled(document.as_bytes().to_vec()).unwrap().unasked, unasked);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
 use wharf_client::Withheld;
 use wharf_wire::{PromptDefinition, Resource, ResourceTemplate, ToolDefinition};
 
@@ -23,12 +24,15 @@ pub struct Listed {
     pub withheld: Vec<(ListName, Withheld)>,
     /// The lists that could not be had, and why; escaped.
     pub failures: Vec<(ListName, String)>,
+    /// The lists it has and has not been asked for: empty here, whatever is in them.
+    pub unasked: Vec<ListName>,
     /// How old all of this is.
     pub freshness: Freshness,
 }
 
 /// The lists a server has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ListName {
     /// `tools/list`
     Tools,

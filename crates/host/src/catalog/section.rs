@@ -37,6 +37,8 @@ pub struct Section {
     pub unmatched: Vec<Glob>,
     /// The lists that could not be had, and why; escaped.
     pub failures: Vec<(ListName, String)>,
+    /// The lists it has and has not been asked for: empty here, whatever is in them.
+    pub unasked: Vec<ListName>,
     /// How old all of this is.
     pub freshness: Freshness,
 }
@@ -64,7 +66,8 @@ impl Section {
     /// Makes a section of what a server listed. A tool that cannot be used costs only itself.
     pub fn build(parts: SectionParts<'_>) -> Self {
         let SectionParts { server, style, filter, trust, inspector, listed } = parts;
-        let Listed { tools, resources, templates, prompts, instructions, mut withheld, failures, freshness } = listed;
+        let Listed { tools, resources, templates, prompts, instructions, mut withheld, failures, unasked, freshness } =
+            listed;
         // A list that could not be had says nothing about the globs.
         let unmatched = match failures.iter().any(|(list, _)| *list == ListName::Tools) {
             true => Vec::new(),
@@ -88,6 +91,7 @@ impl Section {
             filtered,
             unmatched,
             failures,
+            unasked,
             freshness,
         }
     }

@@ -1,4 +1,5 @@
 use super::*;
+use wharf_wire::View as _;
 
 fn id(tool: &str) -> ToolId {
     ToolId::new(&ServerName::new("one").unwrap(), tool)
@@ -90,4 +91,33 @@ fn what_was_listed_long_ago_is_removed() {
     assert!(file.exists());
     forget_old(place.path(), SystemTime::now() + FORGOTTEN * 2);
     assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn tools_that_are_kept_alone_leave_what_else_is_known_as_it_was() {
+    use crate::catalog::ListName::{Prompts, Resources};
+    let place = tempfile::tempdir().unwrap();
+    let (disk, _) = Disk::open(place.path().join("d")).await.unwrap();
+    let name = ServerName::new("one").unwrap();
+    let spec = ServerSpec::Http(wharf_spec::HttpSpec::new("http://127.0.0.1/".parse().unwrap()));
+    let bounds = &wharf_json::Bounds::default();
+    let listed = |tool: &str, unasked: &[crate::catalog::ListName]| {
+        let text = format!(r#"{{"name":"{tool}","inputSchema":{{"type":"object"}}}}"#);
+        let tool = wharf_wire::ToolDefinition::view(wharf_json::Raw::parse(text).unwrap(), bounds).unwrap();
+        Listed { tools: vec![tool], unasked: unasked.to_vec(), ..Listed::default() }
+    };
+    let names = |listed: &Listed| listed.tools[0].name.clone();
+    for (tool, all, asked_not, expected) in [
+        ("a", false, &[Resources, Prompts][..], &[Resources, Prompts][..]),
+        ("b", true, &[], &[]),
+        ("c", false, &[Resources, Prompts], &[]),
+    ] {
+        match all {
+            true => disk.keep_listed(&name, &spec, &listed(tool, asked_not)),
+            false => disk.keep_tools(&name, &spec, listed(tool, asked_not)),
+        }
+        disk.flush().await;
+        let found = disk.listed(&name, &spec).await.unwrap();
+        assert_eq!((names(&found).as_str(), &found.unasked[..]), (tool, expected));
+    }
 }

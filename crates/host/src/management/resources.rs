@@ -76,14 +76,14 @@ pub(super) struct Sections {
 pub(super) async fn sections(context: &Context, call: &Call, what: ListName) -> Result<Sections, ToolError> {
     let ListingArguments { server } = decode(context, &call.arguments)?;
     let (sections, mut remarks) = match server {
-        Some(name) => (vec![section_of(context, &name, call.timeout).await?], Vec::new()),
+        Some(name) => (vec![section_of(context, &name, what, call.timeout).await?], Vec::new()),
         None => {
             let catalog = context.shelf.catalog();
             let unknown = context
                 .servers
                 .load()
                 .keys()
-                .filter(|name| catalog.section(name.as_str()).is_none())
+                .filter(|name| catalog.section(name.as_str()).is_none_or(|section| section.unasked.contains(&what)))
                 .cloned()
                 .collect();
             (
@@ -103,9 +103,14 @@ pub(super) async fn sections(context: &Context, call: &Call, what: ListName) -> 
     Ok(Sections { sections, remarks })
 }
 
-async fn section_of(context: &Context, name: &str, timeout: Option<Duration>) -> Result<Arc<Section>, ToolError> {
+async fn section_of(
+    context: &Context,
+    name: &str,
+    what: ListName,
+    timeout: Option<Duration>,
+) -> Result<Arc<Section>, ToolError> {
     let server = server_of(context, name)?;
-    if let Some(section) = context.shelf.peek().section(name) {
+    if let Some(section) = context.shelf.peek().section(name).filter(|section| !section.unasked.contains(&what)) {
         return Ok(Arc::clone(section));
     }
     let catalog = context.await_lists(&server, timeout).await.map_err(|failed| error(&failed))?;

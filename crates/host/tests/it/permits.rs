@@ -1,13 +1,16 @@
 //! Calls that somebody else makes: judged, counted and written down like any other.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
-use wharf::tools::Caller;
-use wharf::{Attention, CallOptions, Host, HostBuilder, HostError};
+use wharf::spec::ServerEntry;
+use wharf::tools::{Attempt, Caller, Check, Gate};
+use wharf::{Attention, CallOptions, Host, HostBuilder, HostError, State};
 
-use crate::fixture::{Act, Asked, Fake, none, scripted, server, settings, tool};
+use crate::fixture::{Act, Asked, Fake, none, open_builder, scripted, server, settings, tool, until};
+use crate::roster::site::Site;
 
 fn person() -> CallOptions {
     CallOptions::default().caller(Caller::person())
@@ -58,6 +61,97 @@ async fn a_permit_counts_as_a_call_until_it_is_over() {
     let entry = |line: &str| serde_json::from_str::<Value>(line).unwrap()["entry"].take();
     let calls: Vec<Value> = audit.lines().map(entry).filter(|entry| entry["event"] == "call").collect();
     assert_eq!(calls.iter().map(|call| &call["success"]).collect::<Vec<_>>(), [&json!(true), &json!(false)], "{audit}");
+}
+
+/// Goes on with a future once; it is not done then.
+async fn begin<T>(waiting: &mut (impl Future<Output = T> + Unpin)) {
+    tokio::select! {
+        biased;
+        _ = waiting => panic!("it has nothing to wait for"),
+        () = std::future::ready(()) => {}
+    }
+}
+
+/// One that is waited for is in use: it is not stopped for want of it.
+#[tokio::test(start_paused = true)]
+async fn a_permit_counts_as_a_call_while_it_waits_for_its_server() {
+    let fake = Fake::new("one");
+    let host = builder(&fake).start().await.unwrap();
+    host.ready("one").await.unwrap();
+    fake.end.notify_one();
+    until(|| host.status_of("one").unwrap().state == State::Reconnecting).await;
+    let (id, arguments) = (tool("one", "who"), none());
+    let in_flight = || host.status_of("one").unwrap().in_flight;
+    let mut withdrawn = Box::pin(host.permit(&id, &arguments, person()));
+    begin(&mut withdrawn).await;
+    assert_eq!(in_flight(), 1);
+    drop(withdrawn);
+    assert_eq!(in_flight(), 0);
+    let permit = host.permit(&id, &arguments, person()).await.unwrap();
+    assert_eq!((in_flight(), fake.made()), (1, 2));
+    drop(permit);
+    assert_eq!(in_flight(), 0);
+    host.close().await;
+}
+
+/// A server of the site that is given one call at a time.
+fn narrow(site: &Site, generation: usize) -> ServerEntry {
+    let mut entry = ServerEntry::new(server("a"), site.spec(&format!("a/{generation}")));
+    entry.settings.max_concurrent = Some(1);
+    entry
+}
+
+#[tokio::test]
+async fn a_tool_that_is_excluded_while_its_permit_waits_gets_none() {
+    let site = Site::open();
+    // Nobody makes the catalog anew in such a host.
+    let builder = open_builder().attention(Attention::ToolsOnce).servers([narrow(&site, 1)]);
+    let host = builder.start().await.unwrap();
+    let (id, arguments) = (tool("a", "who"), none());
+    let first = host.permit(&id, &arguments, person()).await.unwrap();
+    let mut second = Box::pin(host.permit(&id, &arguments, person()));
+    begin(&mut second).await;
+    let mut excluding = narrow(&site, 1);
+    excluding.settings.exclude_tools = vec!["who".to_owned()];
+    host.set_servers(vec![excluding]).await;
+    drop(first);
+    assert!(matches!(second.await, Err(HostError::UnknownTool { .. })));
+    assert_eq!(host.status_of("a").unwrap().in_flight, 0);
+    host.close().await;
+}
+
+/// What takes the place of a server may be trusted less, so the gate is passed once more.
+#[tokio::test]
+async fn a_permit_that_waits_goes_to_the_server_that_took_the_place_of_its_own() {
+    let site = Site::open();
+    let gate = Arc::new(Counting::default());
+    let builder = Host::builder().gate(Arc::clone(&gate) as Arc<dyn Gate>).servers([narrow(&site, 1)]);
+    let host = builder.start().await.unwrap();
+    let (id, arguments) = (tool("a", "who"), none());
+    let first = host.permit(&id, &arguments, person()).await.unwrap();
+    let mut second = Box::pin(host.permit(&id, &arguments, person()));
+    begin(&mut second).await;
+    host.set_servers(vec![narrow(&site, 2)]).await;
+    assert_eq!(gate.0.load(Ordering::SeqCst), 2);
+    drop(first);
+    let second = second.await.unwrap();
+    assert_eq!(gate.0.load(Ordering::SeqCst), 3);
+    let answer = second.connection().call_tool_raw("who", &arguments, Default::default()).await.unwrap();
+    assert!(answer.result.get().contains("a 2"), "{}", answer.result.get());
+    drop(second);
+    assert_eq!(host.status_of("a").unwrap().in_flight, 0);
+    host.close().await;
+}
+
+/// A gate that lets everything pass and counts it.
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Gate for Counting {
+    fn check(&self, _: Attempt<'_>) -> Check {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Check::Pass
+    }
 }
 
 #[tokio::test(start_paused = true)]

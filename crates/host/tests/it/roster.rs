@@ -1,16 +1,18 @@
 //! The set of servers changes while they are in use: what becomes of each, and of their calls.
 
-mod site;
+pub mod site;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use serde_json::json;
 use wharf::spec::{Admission, ServerEntry};
-use wharf::{CallOptions, Changes, Host, HostError, State};
+use wharf::{Attention, CallOptions, Changes, Host, HostError, State};
 
 use self::site::Site;
 use crate::fixture::{Fake, none, open_builder, server, settings, tool, until};
+use crate::library;
 
 /// A server of the site, of some generation.
 fn entry(site: &Site, name: &str, generation: usize) -> ServerEntry {
@@ -110,6 +112,30 @@ async fn a_lazy_server_that_is_switched_on_offers_what_it_once_listed() {
         assert_eq!((host.status_of("a").unwrap().state, host.catalog().tools().count()), (State::Idle, 1));
     }
     host.close().await;
+}
+
+/// A host for one call does not ask for resources. What it keeps does not say that there are none.
+#[tokio::test]
+async fn what_a_host_for_one_call_did_not_ask_for_is_asked_for_later() {
+    let (site, state) = (Site::open(), tempfile::tempdir().unwrap());
+    let mut lazy = entry(&site, "books", 1);
+    lazy.settings.lazy = true;
+    let builder = || open_builder().state_dir(state.path()).servers([lazy.clone()]);
+    let once = builder().attention(Attention::ToolsOnce).start().await.unwrap();
+    assert_eq!(who(&once, "books").await.unwrap(), "books 1");
+    once.close().await;
+    for unknown in [true, false] {
+        let host = builder().start().await.unwrap();
+        assert_eq!((host.status_of("books").unwrap().state, host.catalog().tools().count()), (State::Idle, 1));
+        let all = library::call(&host, "ListMcpResources", json!({})).await.unwrap().text();
+        assert_eq!(all.contains("nothing is known yet of books"), unknown, "{all}");
+        let found = library::data(&host, "ListMcpResources", json!({ "server": "books" })).await;
+        assert_eq!(found[0]["uri"], "book:one", "{found}");
+        // The second time it is known without starting the server.
+        let state = if unknown { State::Ready } else { State::Idle };
+        assert_eq!(host.status_of("books").unwrap().state, state);
+        host.close().await;
+    }
 }
 
 fn is_catalog(file: &Path) -> bool {

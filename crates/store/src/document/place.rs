@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FileType, Mode};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::{LoadError, Privacy, SaveError};
 use crate::folder::{Folder, if_found};
@@ -51,6 +52,10 @@ impl Place {
         let Target { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
         let is_made_private = is_made_private || privacy == Privacy::Private;
         let folder = match is_made_private {
+            _ if privacy == Privacy::Shared && rustix::process::geteuid().is_root() => {
+                let mode = if is_made_private { 0o700 } else { 0o777 };
+                make_owned(&parent, Mode::from_raw_mode(mode)).and_then(|_| Folder::open(&parent))
+            }
             true => Folder::make_private(&parent),
             false => std::fs::create_dir_all(&parent).and_then(|()| Folder::open(&parent)),
         };
@@ -132,11 +137,7 @@ impl Place {
     /// Gives a new file to the owner of its directory: whoever works as root in somebody's directory would otherwise
     /// leave a file there that its owner cannot use.
     fn hand_over(&self, file: &File) -> io::Result<()> {
-        let folder = self.folder.metadata()?;
-        if rustix::process::geteuid().is_root() && folder.uid() != 0 {
-            std::os::unix::fs::fchown(file, Some(folder.uid()), Some(folder.gid()))?;
-        }
-        Ok(())
+        hand_over(file, &self.folder.metadata()?)
     }
 
     /// Whether a shared file may be replaced: it is one that we could write, it has no other name that would go on
@@ -237,7 +238,38 @@ fn target(path: &Path, privacy: Privacy) -> io::Result<Target> {
             _ => return Ok(Target { parent, name, linked_by }),
         }
     }
-    Err(rustix::io::Errno::LOOP.into())
+    Err(Errno::LOOP.into())
+}
+
+/// Opens a directory, and makes it and those above it first where they are missing, each for the owner of the one it
+/// is in. Goes down from open directory to open directory, so that no link put in the way leads to somebody else's.
+fn make_owned(path: &Path, mode: Mode) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    if let Some(found) = if_found(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from))? {
+        return Ok(found.into());
+    }
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let above = make_owned(above, mode)?;
+    let is_new = match rustix::fs::mkdirat(&above, name, mode) {
+        Err(Errno::EXIST) => false,
+        made => made.map(|()| true)?,
+    };
+    let made = File::from(rustix::fs::openat(&above, name, flags | OFlags::NOFOLLOW, Mode::empty())?);
+    if is_new {
+        hand_over(&made, &above.metadata()?)?;
+    }
+    Ok(made)
+}
+
+/// Gives what root has made to the owner of the directory it is in.
+fn hand_over(file: &File, folder: &Metadata) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() && folder.uid() != 0 {
+        std::os::unix::fs::fchown(file, Some(folder.uid()), Some(folder.gid()))?;
+    }
+    Ok(())
 }
 
 /// Gives a new file the owner and the permissions of the one it replaces.

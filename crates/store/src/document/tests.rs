@@ -128,6 +128,21 @@ fn a_private_document_is_nobody_elses() {
 }
 
 #[test]
+fn directories_that_root_makes_belong_to_the_owner_of_where_they_are() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path("home")).unwrap();
+    chown(scratch.path("home"), Some(12345), Some(12346)).unwrap();
+    Document::at(scratch.path("home/a/b/config"), Privacy::Shared).write(b"one").unwrap();
+    for name in ["home/a", "home/a/b", "home/a/b/config"] {
+        let metadata = fs::metadata(scratch.path(name)).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (12345, 12346), "{name}");
+    }
+}
+
+#[test]
 fn writing_is_private_and_leaves_nothing_beside() {
     let scratch = Scratch::new();
     let document = Document::at(scratch.path("a/b/tokens"), Privacy::Private);

@@ -34,9 +34,12 @@ pub struct Args {
     /// The address of a server to dial, or the command of one to start
     #[arg(value_name = "URL|COMMAND")]
     target: Option<String>,
-    /// Arguments of the command; put -- before a command whose arguments look like those of wharf
+    /// Arguments of the command
     #[arg(value_name = "ARGS", allow_hyphen_values = true)]
     rest: Vec<String>,
+    /// The command and its arguments, whatever they look like
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["url", "command"])]
+    line: Vec<String>,
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
@@ -63,14 +66,43 @@ impl Args {
     }
 }
 
+impl Args {
+    /// The same with what stands after `--` as the command. What stands before it and looks like a flag of ours is
+    /// hardly meant for the server.
+    fn in_order(mut self) -> Result<Self, Failure> {
+        let own = <Self as clap::Args>::augment_args(clap::Command::new("add"));
+        if let Some(word) = self.rest.iter().find(|word| is_flag_of(&own, word)) {
+            let failure = Failure::usage(format_args!("`{word}` would become an argument of the server"));
+            return Err(failure.hint("put it before the command, or write -- before the command"));
+        }
+        let mut words = std::mem::take(&mut self.line);
+        if self.target.is_none() && !words.is_empty() {
+            self.target = Some(words.remove(0));
+        }
+        self.rest.append(&mut words);
+        Ok(self)
+    }
+}
+
+fn is_flag_of(command: &clap::Command, word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or(word);
+    command.get_arguments().any(|argument| match name.strip_prefix("--") {
+        Some(long) => argument.get_long_and_visible_aliases().is_some_and(|names| names.contains(&long)),
+        None => {
+            argument.get_short().is_some_and(|short| name.strip_prefix('-') == Some(short.encode_utf8(&mut [0; 4])))
+        }
+    })
+}
+
 impl Storing {
     pub fn common(&self) -> Common {
         Common { json: self.json, ..Common::default() }
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: Args, session: &Session) -> Outcome {
     let name = server_name(&args.id)?;
+    let args = &args.in_order()?;
     let mut entry = entry::of(args)?;
     let asked = entry::asked_for(args, &entry);
     let wanted: Vec<String> = asked.iter().map(|(_, name)| name.clone()).collect();

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use wharf_config::edit::{Change, remove_server};
-use wharf_config::{Configured, Layer, load};
+use wharf_config::edit::{Change, Edited, remove_server, set_enabled};
+use wharf_config::{Approval, Configured, Layer, load};
 
 use super::undo::{quoted, undo_by_json};
 use crate::failure::{Ending, Failure, Outcome};
@@ -49,6 +49,9 @@ impl Args {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
+    if args.scope.is_none_or(|scope| scope.layer() == Layer::Project) && remove_switch(args, session)? {
+        return Ok(Ending::Fine);
+    }
     let server = chosen(args, session)?;
     let places = &session.configuration.places;
     let change = change_file(places, server.layer, &server.place.file, |text| remove_server(text, &server.name))?;
@@ -58,6 +61,45 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     };
     tell(args, session, server, &old)?;
     Ok(Ending::Fine)
+}
+
+/// Removes what the project's own file has to switch a lower layer's server off, if that is all it says of the id.
+fn remove_switch(args: &Args, session: &Session) -> Result<bool, Failure> {
+    let places = &session.configuration.places;
+    let Ok(name) = wharf_spec::ServerName::new(&args.id) else { return Ok(false) };
+    let path = places.project_file();
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let change = change_file(places, Layer::Project, &path, |text| {
+        // Switching such an entry on is removing it; any other edit is not meant.
+        let edited = set_enabled(text, &name, true)?;
+        let is_switch = matches!(edited.change, Change::Removed(_));
+        Ok(if is_switch { edited } else { Edited { text: text.to_owned(), change: Change::Unchanged } })
+    });
+    if !matches!(change, Ok(Change::Removed(_))) {
+        return Ok(false);
+    }
+    let undo = format!("wharf add-json {} '{{\"enabled\": false}}'", quoted(&args.id));
+    if session.console.manner.json {
+        let file = path.display().to_string();
+        let counts_now = load(places, &session.surroundings).server(&args.id).map(|server| server.place.to_string());
+        let (id, undo) = (&args.id, Some(undo));
+        session.console.document(&RemoveDocument {
+            schema: 1,
+            success: true,
+            id,
+            action: "removed",
+            file,
+            undo,
+            counts_now,
+        })?;
+        return Ok(true);
+    }
+    let file = shown_path(&path, &session.surroundings);
+    session.console.say(format_args!("{} what switched {} off in {file}", paint(GOOD, "Removed"), paint(NAME, &name)));
+    session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
+    Ok(true)
 }
 
 /// The entry that is meant, of all that have the id.
@@ -120,6 +162,10 @@ fn tell(args: &Args, session: &Session, server: &Configured, old: &Value) -> Res
 
 /// How it comes back; there is no command for files that no scope writes.
 fn undo(server: &Configured, old: &Value) -> Option<String> {
+    // Whoever types it agrees to it, and nobody has looked at this one.
+    if matches!(server.approval, Approval::Needed | Approval::Changed) {
+        return None;
+    }
     let flags = match server.layer {
         Layer::Project => "",
         Layer::User => "--scope global",

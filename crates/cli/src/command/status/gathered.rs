@@ -147,9 +147,11 @@ fn failure(trouble: &Trouble, id: &str, entry: Option<&ServerEntry>, around: &Su
 }
 
 /// The worst of what is wrong with servers that should be there.
-pub fn worst(rows: &[Row]) -> Option<Kind> {
+pub fn worst(rows: &[Row], are_named: bool) -> Option<Kind> {
     let should_be = |row: &&Row| !matches!(row.state, State::Ready | State::Idle | State::Disabled | State::Unapproved);
-    worst_of(rows.iter().filter(should_be).map(|row| row.failure.as_ref().map_or(Kind::Unreachable, |why| why.kind)))
+    let wrong = rows.iter().filter(should_be).map(|row| row.failure.as_ref().map_or(Kind::Unreachable, |why| why.kind));
+    let unapproved = rows.iter().filter(|row| are_named && row.state == State::Unapproved).map(|_| Kind::Denied);
+    worst_of(wrong.chain(unapproved))
 }
 
 /// The worst kind of these.

@@ -24,8 +24,8 @@ fn every_form_makes_the_same_entries() {
         ),
         (&["-H", "X-Id=7", "https://${HOST}/mcp"], json!({"url": "https://${HOST}/mcp", "headers": {"X-Id": "7"}})),
         (&["--", "npx", "-y", "p"], json!({"command": "npx", "args": ["-y", "p"]})),
-        (&["npx", "-y", "p", "--json"], json!({"command": "npx", "args": ["-y", "p", "--json"]})),
-        (&["docker", "run", "-e", "X", "i"], json!({"command": "docker", "args": ["run", "-e", "X", "i"]})),
+        (&["--", "npx", "-y", "p", "--json"], json!({"command": "npx", "args": ["-y", "p", "--json"]})),
+        (&["docker", "--", "run", "-e", "X", "i"], json!({"command": "docker", "args": ["run", "-e", "X", "i"]})),
         (
             &["-e", "A=1=2", "-e", "B", "--", "node", "x.js"],
             json!({"command": "node", "args": ["x.js"], "env": {"A": "1=2"}, "envVars": ["B"]}),

@@ -100,3 +100,29 @@ fn a_file_that_cannot_be_changed_is_told_with_a_way_out() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("wharf add-json x '{\"enabled\": false}'"), "{}", ran.stderr);
 }
+
+/// What only switches a server off is taken back without touching the server.
+#[test]
+fn a_switch_is_removed_and_not_what_it_switches() {
+    let world = World::new();
+    world.write(USER, r#"{"mcpServers": {"github": {"command": "a", "env": {"TOKEN": "hush"}}}}"#);
+    let ran = world.fine(&["add-json", "github", r#"{"enabled": false}"#]);
+    assert!(ran.stderr.contains("undo: wharf enable github") && !ran.stderr.contains("higher layer"), "{ran:?}");
+    let ran = world.fine(&["remove", "github"]);
+    assert!(ran.stderr.contains("Removed what switched github off"), "{ran:?}");
+    assert!(world.read(USER).contains("hush"));
+    assert_eq!(world.fine(&["list", "--json"]).json()["items"][0]["state"], "enabled");
+}
+
+/// A flag of ours behind the command is hardly meant for the server.
+#[test]
+fn a_flag_behind_the_command_is_not_swallowed() {
+    let world = World::new();
+    for words in [&["--scope", "global"][..], &["-e", "TOKEN=x"], &["--trust"]] {
+        let ran = world.run(&[&["add", "a", "npx", "pkg"], words].concat());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains("would become an argument of the server"), "{ran:?}");
+    }
+    world.fine(&["add", "a", "--", "npx", "pkg", "--scope", "global"]);
+    assert!(world.read(PROJECT).contains(r#""--scope""#));
+}

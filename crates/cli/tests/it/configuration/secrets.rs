@@ -53,14 +53,63 @@ fn planted_secrets_are_never_shown() {
         for json in [false, true] {
             let args: Vec<&str> = command.iter().copied().chain(json.then_some("--json")).collect();
             let ran = world.run(&args);
-            let shown = format!("{}{}", ran.stdout, ran.stderr);
-            let leaks: Vec<&str> = shown.split("PLANTED").skip(1).map(|rest| &rest[..4]).collect();
-            assert!(leaks.is_empty(), "{args:?}: {leaks:?} in {shown}");
+            check_unseen(&format!("{args:?}"), &format!("{}{}", ran.stdout, ran.stderr));
         }
     }
     let revealed = world.fine(&["list", "--json", "--reveal"]).stdout;
     let missing: Vec<usize> = (0..60).filter(|n| !revealed.contains(&format!("PLANTED{n:04}"))).collect();
     assert!(missing.is_empty(), "{missing:?}: {revealed}");
+}
+
+/// The same where servers are started and dialled: they repeat what they were given, and end.
+#[test]
+fn planted_secrets_are_not_shown_by_what_runs() {
+    let (world, _) = planted();
+    let trace = world.path("trace.jsonl");
+    let trace = trace.to_str().unwrap();
+    let mut commands = vec![
+        vec!["status"],
+        vec!["status", "--json"],
+        vec!["status", "--brief", "--debug"],
+        vec!["list", "--probe"],
+        vec!["tools"],
+        vec!["tools", "--debug", "--trace", trace],
+        vec!["tools", "--json"],
+        vec!["logs"],
+        vec!["logs", "--json"],
+        vec!["stats"],
+    ];
+    for id in ["s0", "h0", "bad", "odd"] {
+        commands.extend([
+            vec!["why", id],
+            vec!["why", id, "--json"],
+            vec!["test", id, "--debug"],
+            vec!["call", id, "x"],
+        ]);
+        commands.extend([vec!["resources", id], vec!["call", id, "x", "--json"], vec!["read", id, "a:b"]]);
+    }
+    for args in commands {
+        let ran = world.run(&args);
+        check_unseen(&format!("{args:?}"), &format!("{}{}", ran.stdout, ran.stderr));
+    }
+    let logged = world.fine(&["logs", "s0"]).stdout;
+    assert!(logged.contains("--api-key ***") && logged.contains("exited with code 3"), "{logged}");
+    check_unseen(trace, &world.read("trace.jsonl"));
+    for name in walk(&world.path("home/.local/state")) {
+        check_unseen(&name.display().to_string(), &String::from_utf8_lossy(&std::fs::read(&name).unwrap()));
+    }
+}
+
+#[track_caller]
+fn check_unseen(what: &str, shown: &str) {
+    let leaks: Vec<&str> = shown.split("PLANTED").skip(1).map(|rest| &rest[..4]).collect();
+    assert!(leaks.is_empty(), "{what}: {leaks:?} in {shown}");
+}
+
+/// Every file below a directory.
+fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
 /// A world with secrets in it, and how many.
@@ -73,8 +122,8 @@ fn planted() -> (World, usize) {
     let mut servers = Vec::new();
     for n in 0..3 {
         let entry = json!({
-            "command": "npx",
-            "args": ["--api-key", secret(), format!("--token={}", secret()), "-H", format!("X-Id: {}", secret()),
+            "command": "sh",
+            "args": ["-c", "printf '%s ' \"$@\" >&2; env >&2; exit 3", "x", "--api-key", secret(), format!("--token={}", secret()), "-H", format!("X-Id: {}", secret()),
                 format!("https://me:{}@h/?k={}", secret(), secret()), "-e", format!("DB_PASSWORD={}", secret()),
                 format!("postgres://u:{}@h/db", secret())],
             "env": {"A": secret(), "B": format!("x${{HOME}}{}", secret()), "C": format!("${{NONE:-{}}}", secret())},
@@ -83,10 +132,10 @@ fn planted() -> (World, usize) {
     }
     for n in 0..3 {
         let entry = json!({
-            "url": format!("https://{}@h/mcp?key={}#{}", secret(), secret(), secret()),
+            "url": format!("http://{}@127.0.0.1:9/mcp?key={}#{}", secret(), secret(), secret()),
             "headers": {"Authorization": format!("Bearer {}", secret()), "X-Custom": secret()},
             "oauth": {"client_id": "me", "client_secret": secret()},
-            "proxy": format!("http://p:{}@proxy/", secret()),
+            "proxy": format!("http://p:{}@127.0.0.1:9/", secret()),
         });
         servers.push((format!("h{n}"), entry));
     }

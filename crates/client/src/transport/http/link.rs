@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, watch};
 use url::Url;
 use wharf_net::Net;
+use wharf_spec::HttpSpec;
 use wharf_wire::{Era, Revision};
 
 use super::exchange::Exchange;
@@ -26,6 +27,8 @@ pub(super) struct HttpLink {
     pub net: Net,
     /// Where the server is, as its owner says.
     pub home: Url,
+    /// What is said of it, for whoever shows an address.
+    pub spec: HttpSpec,
     pub form: Form,
     pub headers: Headers,
     pub limits: Limits,
@@ -50,7 +53,8 @@ impl HttpLink {
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             net,
-            home: spec.url,
+            home: spec.url.clone(),
+            spec,
             form,
             headers,
             dialect: opening.dialect.clone(),

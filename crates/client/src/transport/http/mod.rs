@@ -20,7 +20,7 @@ mod trouble;
 use std::sync::Arc;
 
 use wharf_net::{Net, NetOptions, Reach};
-use wharf_spec::{HttpSpec, shown_url};
+use wharf_spec::HttpSpec;
 
 use super::{Hold, Mirroring, Open, Opening, Start, Transport};
 use crate::engine::Engine;
@@ -52,7 +52,7 @@ impl Remote {
     /// Checks what is said of the server and makes the way out. Dials nobody.
     pub async fn new(spec: &HttpSpec, form: Form, limits: &Limits) -> Result<Self, ConnectCause> {
         if !matches!(spec.url.scheme(), "http" | "https") || spec.url.host_str().is_none() {
-            return Err(ConnectCause::BadAddress(shown_url(&spec.url)));
+            return Err(ConnectCause::BadAddress(spec.shown_url()));
         }
         let mut spec = spec.clone();
         let mut headers = Headers::new(&spec.headers).map_err(ConnectCause::BadHeader)?;
@@ -92,6 +92,7 @@ impl Start for Remote {
 impl Remote {
     async fn open(self, opening: &Opening) -> Result<Open, ConnectCause> {
         let (home, form, mirror) = (self.spec.url.clone(), self.form, self.spec.mirror_arguments);
+        let shown = self.spec.shown_url();
         let link = HttpLink::new(self, opening);
         let engine = opening.engine(link.clone());
         link.attach(&engine);
@@ -100,7 +101,7 @@ impl Remote {
         link.keep_time(&engine);
         let (transport, mirroring) = match form {
             Form::Streamable => {
-                link.session.join(Place::new(home.clone()));
+                link.session.join(Place::new(home));
                 (Transport::StreamableHttp, if mirror { Mirroring::Repeat } else { Mirroring::Withhold })
             }
             Form::Sse => {
@@ -110,7 +111,7 @@ impl Remote {
         };
         let mut open = Open::new(engine, transport, held);
         open.mirroring = mirroring;
-        open.detail = shown_url(&home);
+        open.detail = shown;
         Ok(open)
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use url::Url;
 use wharf_net::StatusCode;
-use wharf_spec::{Untrusted, shown_url};
+use wharf_spec::{HttpSpec, Untrusted};
 use wharf_wire::scan;
 
 use super::answer::{Events, Kind, Piece, message_of};
@@ -79,7 +79,7 @@ impl HttpLink {
         loop {
             match events.next().await {
                 Piece::Event(event) if event.event.as_deref() == Some("endpoint") => {
-                    let endpoint = endpoint(&base, &event.data).map_err(NoStream::Refused)?;
+                    let endpoint = endpoint(&self.spec, &base, &event.data).map_err(NoStream::Refused)?;
                     return Ok((events, endpoint));
                 }
                 Piece::Event(_) => {}
@@ -160,13 +160,13 @@ impl HttpLink {
 }
 
 /// Where messages are to be posted: anywhere, as long as it is the stream's own origin.
-fn endpoint(base: &Url, text: &[u8]) -> Result<Url, ConnectCause> {
+fn endpoint(spec: &HttpSpec, base: &Url, text: &[u8]) -> Result<Url, ConnectCause> {
     let url = base.join(String::from_utf8_lossy(text).trim()).ok();
     // Shown without its query, which often is the session's name.
-    let shown = url.as_ref().map_or_else(|| "no address".to_owned(), shown_url);
+    let shown = url.as_ref().map_or_else(|| "no address".to_owned(), |url| spec.shown(url));
     url.filter(|url| url.origin() == base.origin()).ok_or_else(|| ConnectCause::BadEndpoint {
         endpoint: Untrusted::new(shown).shortened(200).to_string(),
-        stream: shown_url(base),
+        stream: spec.shown(base),
     })
 }
 
@@ -227,8 +227,16 @@ mod tests {
             ("file:///etc/passwd", None),
             ("http://[", None),
         ] {
-            let found = endpoint(&base, text.as_bytes());
+            let found = endpoint(&HttpSpec::new(base.clone()), &base, text.as_bytes());
             assert_eq!(found.ok().map(String::from).as_deref(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_bad_endpoint_is_told_without_what_is_hidden_in_the_address() {
+        let mut spec = HttpSpec::new(Url::parse("http://127.0.0.1:8000/hush/sse").unwrap());
+        spec.hidden.push(wharf_spec::Secret::new("hush"));
+        let told = format!("{:?}", endpoint(&spec, &spec.url, b"http://example.org/hush").unwrap_err());
+        assert!(told.contains("8000/***/sse") && told.contains("example.org/***"), "{told}");
     }
 }

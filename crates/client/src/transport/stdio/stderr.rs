@@ -2,6 +2,7 @@
 //!
 //! Secrets are taken out before a line is kept or handed on, so that nobody downstream ever has them.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -63,7 +64,8 @@ impl Ring {
     }
 
     fn end_line(&mut self) {
-        let line = self.masked();
+        let text = self.text();
+        let line = if self.is_cut { self.redactor.redact_cut(&text) } else { self.redactor.redact(&text) }.into_owned();
         self.current.clear();
         self.is_cut = false;
         if let Some(log) = &self.log {
@@ -84,16 +86,15 @@ impl Ring {
         }
     }
 
-    /// The current line as text.
-    fn masked(&self) -> String {
-        let text = String::from_utf8_lossy(self.current.trim_ascii_end());
-        let masked = if self.is_cut { self.redactor.redact_cut(&text) } else { self.redactor.redact(&text) };
-        masked.into_owned()
+    /// The current line as text, with whatever is secret in it.
+    fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.current.trim_ascii_end())
     }
 
     /// The last lines that are not blank, oldest first.
     pub fn tail(&self, count: usize) -> Vec<String> {
-        let current = self.masked();
+        // More of it may be on its way.
+        let current = self.redactor.redact_cut(&self.text()).into_owned();
         let all = self.lines.iter().chain([&current]);
         let mut tail: Vec<String> =
             all.rev().map(|line| line.trim()).filter(|line| !line.is_empty()).take(count).map(str::to_owned).collect();
@@ -169,6 +170,7 @@ mod tests {
     fn no_secret_is_kept_whole_or_in_part() {
         let mut ring = ring(16, 100, "hush-hush");
         ring.push(b"a hush-hush b\n12345678 hush-h");
+        assert_eq!(ring.tail(9), ["a *** b", "12345678 ***"]);
         ring.push(b"ush\nsay: hush-hush");
         assert_eq!(ring.tail(9), ["a *** b", "12345678 ***", "say: ***"]);
         assert!(ring.lines.iter().all(|line| !line.contains("hush")));

@@ -12,7 +12,8 @@ use wharf::spec::{HttpSpec, ServerSpec};
 use crate::fixture::{definition, text};
 
 /// A port at which servers answer until it is dropped. `/name/1` has a tool `who`, which says `name 1`; whatever begins
-/// with `/login` wants to know who asks, and a call of whatever begins with `/held` is answered once it is let go.
+/// with `/login` wants to know who asks, a call of whatever begins with `/held` is answered once it is let go, and
+/// whatever begins with `/books` has a resource as well.
 pub struct Site {
     address: SocketAddr,
     closed: Arc<AtomicBool>,
@@ -95,6 +96,11 @@ fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
 fn respond(path: &str, message: &Value) -> (&'static str, String) {
     let result = match message["method"].as_str() {
         _ if path.starts_with("login") => return ("401 Unauthorized", String::new()),
+        Some("server/discover") if path.starts_with("books") => {
+            json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {}, "resources": {} } })
+        }
+        Some("resources/list") => json!({ "resources": [{ "uri": "book:one", "name": "One" }] }),
+        Some("resources/templates/list") => json!({ "resourceTemplates": [] }),
         Some("server/discover") => json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
         Some("tools/list") => json!({ "tools": [definition("who")] }),
         Some("tools/call") if path.starts_with("held") => {

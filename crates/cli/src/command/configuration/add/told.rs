@@ -76,9 +76,15 @@ impl Added<'_> {
     fn undo(&self) -> String {
         let scope = if self.scope == Scope::Global { " --scope global" } else { "" };
         match &self.written.change {
+            _ if self.is_switch() => format!("wharf enable {}", quoted(self.name.as_str())),
             Change::Replaced(Value::Object(old)) => undo_by_json(self.name, old, &format!("--replace{scope}")),
             _ => format!("wharf remove {}{scope}", quoted(self.name.as_str())),
         }
+    }
+
+    /// Whether it only switches a lower one off.
+    fn is_switch(&self) -> bool {
+        self.entry.len() == 1 && self.entry.get("enabled") == Some(&Value::Bool(false))
     }
 }
 
@@ -103,7 +109,7 @@ fn elsewhere(session: &Session, added: &Added<'_>, config: &Config) -> Option<St
         format!("{}:{}", shown_path(&server.place.file, &session.surroundings), server.place.at.line)
     };
     let name = added.name;
-    let counts = config.server(name.as_str())?;
+    let counts = config.server(name.as_str()).filter(|_| !added.is_switch())?;
     if *counts.place.file != *added.written.file {
         return Some(format!("the `{name}` of {} still counts: it stands in a higher layer", shown(counts)));
     }
