@@ -148,8 +148,10 @@ impl Configuration {
             let work = move || expanded(&server, &config, &around, store.as_ref());
             let (done, resolved) = oneshot::channel();
             if needs_secret {
-                // Nobody may be waiting any more.
-                std::thread::spawn(move || done.send(work()));
+                std::thread::spawn(move || {
+                    // Nobody may be waiting any more.
+                    let _ = done.send(work());
+                });
             } else {
                 let _ = done.send(work());
             }

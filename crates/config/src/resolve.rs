@@ -78,6 +78,9 @@ impl Described {
     }
 }
 
+/// Variables by name, in the order in which they were put there.
+type Environment = Vec<(OsString, EnvValue)>;
+
 struct Filling<'a> {
     name: &'a ServerName,
     expands: bool,
@@ -138,8 +141,8 @@ impl Filling<'_> {
 
     /// Its own variables before those of its file, and those before the ones handed down; and what they have of secrets
     /// by name, which is never shown, whatever it looks like.
-    fn env(&self, stdio: &DescribedStdio) -> Result<(Vec<(OsString, EnvValue)>, Vec<Secret>), Problem> {
-        let mut env: Vec<(OsString, EnvValue)> =
+    fn env(&self, stdio: &DescribedStdio) -> Result<(Environment, Vec<Secret>), Problem> {
+        let mut env: Environment =
             stdio.env_vars.iter().map(|name| (OsString::from(&name.value), EnvValue::Inherit)).collect();
         if let Some(template) = &stdio.env_file {
             let path = self.path(template)?;
@@ -193,7 +196,7 @@ impl Filling<'_> {
     }
 }
 
-fn put(env: &mut Vec<(OsString, EnvValue)>, name: &str, value: String) {
+fn put(env: &mut Environment, name: &str, value: String) {
     env.retain(|(other, _)| other != name);
     env.push((name.into(), EnvValue::Secret(Secret::new(value))));
 }
