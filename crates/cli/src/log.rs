@@ -49,7 +49,7 @@ impl Subscriber for Talk {
         let mut words = Words::default();
         event.record(&mut words);
         let server = words.server.map(|server| format!("{server}: ")).unwrap_or_default();
-        let line = format!("{server}{}", words.message);
+        let line = format!("{server}{}", words.message.trim_start());
         match *event.metadata().level() {
             Level::ERROR | Level::WARN => self.0.warn(Untrusted::new(line)),
             _ => self.0.aside(Untrusted::new(line)),

@@ -9,7 +9,7 @@ use crate::tree::{Member, Node, Unreadable, Value};
 
 /// Reads a text without a byte order mark.
 pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
-    let parsed = parse_to_ast(source.text, &CollectOptions::default(), &strict_but_for_comments())
+    let parsed = parse_to_ast(source.text, &CollectOptions::default(), &OPTIONS)
         .map_err(|error| source.unreadable(error.range().start, fragment(&error.kind().to_string())))?;
     let Some(value) = parsed.value else {
         return Err(source.unreadable(0, "is empty; write at least `{}`"));
@@ -17,20 +17,19 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
     Reading { source, budget: Budget::default() }.node(value, 1)
 }
 
-fn strict_but_for_comments() -> ParseOptions {
-    ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    }
-}
+/// JSON with comments and trailing commas, and nothing else that the library would let pass: for reading and for edits.
+pub(crate) const OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
 
 struct Reading<'a> {
     source: &'a Source<'a>,

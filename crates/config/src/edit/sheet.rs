@@ -3,26 +3,13 @@
 use std::collections::BTreeMap;
 use std::slice;
 
-use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
 use super::{Change, Refusal};
+use crate::json::OPTIONS;
 use crate::tree::Position;
 
-/// JSON with comments and trailing commas, and nothing else that the library would let pass.
-const OPTIONS: ParseOptions = ParseOptions {
-    allow_comments: true,
-    allow_loose_object_property_names: false,
-    allow_trailing_commas: true,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
 /// The newest number of `version` and `schema` that is known.
 const KNOWN: u64 = 1;
 /// What a byte order mark looks like once it is a character.
