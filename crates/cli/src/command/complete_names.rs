@@ -157,10 +157,10 @@ mod tests {
         let server = || Arg::new("server");
         let call = Command::new("call").args([server(), Arg::new("tool"), Arg::new("rest").num_args(0..)]);
         let test = Command::new("test").arg(Arg::new("names").value_name("ID").num_args(0..));
-        let read = Command::new("read").args([Arg::new("uri"), Arg::new("from").long("from").value_name("SERVER")]);
+        let show = Command::new("show").args([Arg::new("uri"), Arg::new("from").long("from").value_name("SERVER")]);
         let run = Command::new("run").args([Arg::new("tool"), Arg::new("json").long("json").num_args(0)]);
         let color = Arg::new("color").long("color").short('c').global(true);
-        let mut root = Command::new("wharf").arg(color).subcommands([call, test, read, run]);
+        let mut root = Command::new("wharf").arg(color).subcommands([call, test, show, run]);
         root.build();
         let all = || Some(Wanted::Tools(None));
         let of = |server: &str| Some(Wanted::Tools(Some(server.to_owned())));
@@ -175,15 +175,34 @@ mod tests {
             ("call north echo", None),
             ("call north echo a=1 b=2", None),
             ("test north south", Some(Wanted::Servers)),
-            ("read", None),
-            ("read --from", Some(Wanted::Servers)),
-            ("read --from north", None),
+            ("show", None),
+            ("show --from", Some(Wanted::Servers)),
+            ("show --from north", None),
             ("run", all()),
             ("run --json", all()),
             ("unknown", None),
         ] {
             let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
             assert_eq!(wanted(&root, &words), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn our_own_commands_take_names() {
+        let of = |server: &str| Some(Wanted::Tools(Some(server.to_owned())));
+        for (typed, expected) in [
+            ("call", Some(Wanted::Servers)),
+            ("call --json north", of("north")),
+            ("call north echo", None),
+            ("read", Some(Wanted::Servers)),
+            ("prompt", Some(Wanted::Servers)),
+            ("tools", Some(Wanted::Servers)),
+            ("get", Some(Wanted::Servers)),
+            ("why", Some(Wanted::Servers)),
+            ("status north", Some(Wanted::Servers)),
+        ] {
+            let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(wanted(&Cli::command(), &words), expected, "{typed}");
         }
     }
 
