@@ -18,7 +18,7 @@ use tokio::io::unix::AsyncFd;
 /// Closes every descriptor from 3 on. Only for a guard, before it has opened any of its own.
 pub(super) fn close_inherited() {
     // SAFETY: the guard has just begun and owns no descriptor above 2; nothing in it can hold one of these.
-    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
 }
 
 /// Blocks every signal that would end or stop this process, and hands out those of children as a descriptor.
@@ -68,7 +68,7 @@ pub(super) fn start_clean(command: &mut Command) {
     // It marks instead of closing, so that the standard library's own error pipe works until exec.
     unsafe {
         command.pre_exec(|| {
-            libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC.cast_signed());
+            libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
