@@ -12,16 +12,15 @@ pub struct Page {
 /// One fenced block.
 pub struct Block {
     opening: String,
-    pub place: Where,
+    pub likeness: Likeness,
     pub steps: Vec<Step>,
 }
 
-/// Where a block is replayed.
+/// How like what is printed has to be to the page.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Where {
-    Pipe,
-    Both,
-    Terminal,
+pub enum Likeness {
+    Lines,
+    Words,
 }
 
 /// One command and what it prints.
@@ -47,14 +46,14 @@ impl Page {
         let mut lines = text.lines().enumerate();
         while let Some((number, line)) = lines.next() {
             let last = page.around.last_mut().unwrap();
-            let Some(place) = place(line) else {
+            let Some(likeness) = likeness(line) else {
                 last.push_str(line);
                 last.push('\n');
                 continue;
             };
             let inside = lines.by_ref().take_while(|(_, line)| *line != FENCE).collect::<Vec<_>>();
             assert!(inside.first().is_some_and(|(_, line)| line.starts_with("$ ")), "line {number}: no command first");
-            page.blocks.push(Block { opening: line.to_owned(), place, steps: steps(&inside) });
+            page.blocks.push(Block { opening: line.to_owned(), likeness, steps: steps(&inside) });
             page.around.push(String::new());
         }
         page
@@ -74,24 +73,24 @@ impl Page {
         text
     }
 
-    /// The commands of `wharf` that are shown.
+    /// The commands of `wharf` that are shown in a pipe and in a terminal.
     pub fn commands(&self) -> impl Iterator<Item = String> {
-        let words = self.blocks.iter().flat_map(|block| &block.steps).flat_map(|step| {
-            let parts = step.command.split("wharf ").skip(1);
-            parts.filter_map(|part| part.split_whitespace().find(|word| !word.starts_with('-')))
-        });
+        let words =
+            self.blocks.iter().filter(|block| !block.is_answered()).flat_map(|block| &block.steps).flat_map(|step| {
+                let parts = step.command.split("wharf ").skip(1);
+                parts.filter_map(|part| part.split_whitespace().find(|word| !word.starts_with('-')))
+            });
         words.map(|word| word.trim_matches(['"', '\'']).to_owned())
     }
 }
 
-/// Where a block that opens like this is replayed; none if it is no transcript.
-fn place(line: &str) -> Option<Where> {
+/// How a block that opens like this is compared; not at all if it is no transcript.
+fn likeness(line: &str) -> Option<Likeness> {
     match line.strip_prefix(FENCE)? {
-        "console" => Some(Where::Pipe),
-        "console tty" => Some(Where::Both),
-        "console terminal" => Some(Where::Terminal),
+        "console" => Some(Likeness::Lines),
+        "console words" => Some(Likeness::Words),
         other => {
-            assert!(!other.starts_with("console"), "{other}: console, console tty or console terminal");
+            assert!(!other.starts_with("console"), "{other}: console or console words");
             None
         }
     }
@@ -113,6 +112,13 @@ fn steps(lines: &[(usize, &str)]) -> Vec<Step> {
     steps
 }
 
+impl Block {
+    /// Whether somebody types something in it.
+    pub fn is_answered(&self) -> bool {
+        self.steps.iter().any(|step| !step.typed().is_empty())
+    }
+}
+
 impl Step {
     /// What is printed, with what somebody types as the terminal shows it.
     pub fn expected(&self) -> Vec<String> {
@@ -130,16 +136,18 @@ impl Step {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# A page\n\n```console tty\n$ wharf one \\\n> two\nout\n\nmore\n$ echo x | wharf --json three --stdio \"wharf four\"\nsure? ‹yes›\n```\n\n```sh\nwharf five\n```\nend\n";
+    const TEXT: &str = "# A page\n\n```console\n$ wharf one \\\n> two\nout\n\nmore\n$ echo x | wharf --json three --stdio \"wharf four\"\n```\n\n```console words\n$ wharf six\nsure? ‹yes›\n```\n\n```sh\nwharf five\n```\nend\n";
 
     #[test]
     fn a_page_is_read_and_written() {
         let page = Page::parse(TEXT);
         assert_eq!(page.text(), TEXT);
-        assert_eq!(page.blocks.len(), 1);
-        let [one, two] = &page.blocks[0].steps[..] else { panic!("two steps") };
+        let [plain, answered] = &page.blocks[..] else { panic!("two blocks") };
+        assert_eq!((plain.likeness, answered.likeness), (Likeness::Lines, Likeness::Words));
+        let ([one, _], [six]) = (&plain.steps[..], &answered.steps[..]) else { panic!("two steps and one") };
         assert_eq!((one.line, one.command.as_str(), one.output.len()), (4, "wharf one \\\ntwo", 3));
-        assert_eq!((two.typed(), two.expected()), (vec![("sure?", "yes")], vec!["sure? yes".to_owned()]));
+        assert_eq!((six.typed(), six.expected()), (vec![("sure?", "yes")], vec!["sure? yes".to_owned()]));
+        // What somebody has to answer is seen in a terminal only.
         assert_eq!(page.commands().collect::<Vec<_>>(), ["one", "three", "four"]);
     }
 }

@@ -1,4 +1,4 @@
-//! A terminal of 100 columns for a command to run on, and somebody who types.
+//! A terminal of 120 columns for a command to run on, and somebody who types.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-const SIZE: Winsize = Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+const SIZE: Winsize = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
 
 /// How long a command may be silent before it counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
