@@ -10,6 +10,7 @@
     reason = "a fault server prints, exits and reads its environment; that is its trade"
 )]
 
+pub mod authd;
 pub mod below;
 pub mod cases;
 pub mod faultd;

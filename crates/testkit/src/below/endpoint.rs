@@ -126,6 +126,12 @@ impl Guest {
         self.ending.wait_for(&self.stream, PollFlags::RDHUP).ok();
     }
 
+    /// Whether the peer has closed its side already.
+    pub fn has_left(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.stream, PollFlags::RDHUP)], Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
     /// Ends the connection with RST.
     pub fn reset(self) {
         reset(self.stream);

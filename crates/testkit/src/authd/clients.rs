@@ -1,0 +1,135 @@
+//! Clients: registering them (RFC 7591), and finding out which one asks for tokens.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::book::Client;
+use super::exchange::Exchange;
+use super::http::{Answer, decoded};
+use super::ledger::locked;
+use super::proof::Statement;
+use super::random::hex;
+use super::switches::{ClientAuth, Registration};
+
+const SIGNED: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// How a request says who it is from.
+struct Presented {
+    id: String,
+    secret: Option<String>,
+    auth: ClientAuth,
+}
+
+impl Exchange<'_> {
+    /// Registers a client.
+    pub fn register(&self) -> Answer {
+        match self.switches.registration {
+            Registration::BadRequest => return Answer::error(400, "invalid_client_metadata"),
+            Registration::TooMany => return Answer::error(429, "slow_down").with("Retry-After", "1"),
+            Registration::Good | Registration::Absent => {}
+        }
+        let mut document = self.request.json();
+        let Some(redirect_uris) = document["redirect_uris"].as_array().filter(|uris| !uris.is_empty()) else {
+            return Answer::error(400, "invalid_redirect_uri");
+        };
+        let redirect_uris = redirect_uris.iter().filter_map(|uri| uri.as_str().map(str::to_owned)).collect();
+        let (id, client) = self.keep_client(redirect_uris);
+        describe(&mut document, &id, &client);
+        Answer::json(201, &document)
+    }
+
+    fn keep_client(&self, redirect_uris: Vec<String>) -> (String, Client) {
+        let auth = self.switches.client_auth;
+        let mut book = locked(&self.shared.book);
+        book.counts.registrations += 1;
+        let is_secret = matches!(auth, ClientAuth::Basic | ClientAuth::Post);
+        // Such characters show who forgets to percent-encode (RFC 6749, 2.3.1).
+        let secret = is_secret.then(|| book.secret("secret:/+%"));
+        let client =
+            Client { secret, auth, redirect_uris: Some(redirect_uris), expires_at: self.switches.secret_expires_at };
+        let id = format!("client-{}", hex(6));
+        book.clients.insert((self.site, id.clone()), client.clone());
+        (id, client)
+    }
+
+    /// Whether a client of this id is known here, and may be sent back to this address.
+    pub fn may_visit(&self, id: &str, redirect_uri: &str) -> bool {
+        self.known(id).is_some_and(|client| {
+            client.redirect_uris.is_none_or(|uris| uris.iter().any(|known| is_same(known, redirect_uri)))
+        })
+    }
+
+    /// The id of the client that asks for tokens, where it has proven to be that.
+    pub fn client(&self) -> Result<String, Answer> {
+        let refused = || Answer::error(401, "invalid_client").with("WWW-Authenticate", "Basic");
+        let presented = self.presented().ok_or_else(refused)?;
+        let client = self.known(&presented.id).ok_or_else(refused)?;
+        let wanted = self.shared.auth_of(&presented.id, &client);
+        let fits = presented.auth == wanted && (wanted == ClientAuth::None || presented.secret == client.secret);
+        if fits && !has_passed(client.expires_at) { Ok(presented.id) } else { Err(refused()) }
+    }
+
+    fn known(&self, id: &str) -> Option<Client> {
+        let mut book = locked(&self.shared.book);
+        if let Some(client) = book.clients.get(&(self.site, id.to_owned())) {
+            return Some(client.clone());
+        }
+        let is_stray = book.clients.keys().any(|(_, known)| known == id);
+        book.counts.strays += u64::from(is_stray);
+        let is_document = self.switches.client_documents && id.starts_with("https://");
+        is_document.then_some(Client { secret: None, auth: ClientAuth::None, redirect_uris: None, expires_at: 0 })
+    }
+
+    fn presented(&self) -> Option<Presented> {
+        if let Some(header) = self.request.header("authorization") {
+            let pair = STANDARD.decode(header.strip_prefix("Basic ")?).ok()?;
+            let (id, secret) =
+                String::from_utf8(pair).ok()?.split_once(':').map(|(id, secret)| (decoded(id), decoded(secret)))?;
+            return Some(Presented { id, secret: Some(secret), auth: ClientAuth::Basic });
+        }
+        if self.field("client_assertion_type") == Some(SIGNED) {
+            return self.signed();
+        }
+        let secret = self.field("client_secret").map(str::to_owned);
+        let auth = if secret.is_some() { ClientAuth::Post } else { ClientAuth::None };
+        Some(Presented { id: self.field("client_id")?.to_owned(), secret, auth })
+    }
+
+    /// The client that has signed a statement about itself for us (RFC 7523): for the issuer, not the endpoint.
+    fn signed(&self) -> Option<Presented> {
+        let statement = Statement::read(self.field("client_assertion")?)?;
+        let given = &self.shared.given;
+        let claims = &statement.claims;
+        let is_ours = claims["iss"] == given.id && claims["sub"] == given.id && claims["aud"] == self.issuer();
+        let is_dated = claims["exp"].as_u64().is_some_and(|end| !has_passed(end)) && claims["jti"].is_string();
+        let is_good = is_ours && is_dated && statement.is_signed_by(given.key.point());
+        is_good.then(|| Presented { id: given.id.clone(), secret: Some(given.secret.clone()), auth: ClientAuth::Key })
+    }
+}
+
+fn describe(document: &mut Value, id: &str, client: &Client) {
+    document["client_id"] = json!(id);
+    document["token_endpoint_auth_method"] = json!(client.auth.as_str());
+    if let Some(secret) = &client.secret {
+        document["client_secret"] = json!(secret);
+        document["client_secret_expires_at"] = json!(client.expires_at);
+    }
+}
+
+/// The same address; on loopback with any port (RFC 8252, 7.3).
+fn is_same(known: &str, asked: &str) -> bool {
+    let without_port = |uri: &str| {
+        let rest = uri.strip_prefix("http://127.0.0.1").or_else(|| uri.strip_prefix("http://localhost"))?;
+        Some(rest.trim_start_matches(|letter: char| letter == ':' || letter.is_ascii_digit()).to_owned())
+    };
+    known == asked || without_port(known).is_some_and(|path| without_port(asked) == Some(path))
+}
+
+/// Whether this second of Unix time has passed; 0 never does.
+fn has_passed(second: u64) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    second != 0 && second <= now
+}

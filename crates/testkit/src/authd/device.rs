@@ -1,0 +1,62 @@
+//! Logging in on another device (RFC 8628). Nobody is at the other device: it goes as the switch says.
+
+use serde_json::json;
+
+use super::book::{DeviceLogin, Holder};
+use super::exchange::Exchange;
+use super::http::Answer;
+use super::ledger::locked;
+use super::random::hex;
+use super::switches::DeviceEnd;
+
+impl Exchange<'_> {
+    /// Gives out a code for this device and one for the person.
+    pub fn begin_device_login(&self) -> Answer {
+        let client = match self.client() {
+            Ok(client) => client,
+            Err(refusal) => return refusal,
+        };
+        let mut book = locked(&self.shared.book);
+        let scope = self.field("scope").unwrap_or_default().to_owned();
+        let holder = Holder { site: self.site, client, scope, key: None, family: book.new_family() };
+        let code = book.secret("device");
+        book.devices.insert(code.clone(), DeviceLogin { holder, questions: 0 });
+        let page = format!("{}/device-login", self.issuer());
+        let shown = hex(4).to_uppercase();
+        Answer::json(
+            200,
+            &json!({
+                "device_code": code,
+                "user_code": shown,
+                "verification_uri": page,
+                "verification_uri_complete": format!("{page}?user_code={shown}"),
+                "expires_in": 600,
+                "interval": self.switches.device.map_or(1, |device| device.interval),
+            }),
+        )
+    }
+
+    /// Answers the question whether the person has logged in yet.
+    pub fn ask_device(&self, client: &str, key: Option<String>) -> Result<Answer, Answer> {
+        let refused = |code| Err(Answer::error(400, code));
+        let mut book = locked(&self.shared.book);
+        let code = self.field("device_code").unwrap_or_default();
+        let Some(login) = book.devices.get_mut(code).filter(|login| login.holder.client == client) else {
+            return refused("invalid_grant");
+        };
+        login.questions += 1;
+        let (questions, device) = (login.questions, self.switches.device.unwrap_or_default());
+        match device.end {
+            _ if questions <= device.pending => refused("authorization_pending"),
+            _ if questions <= device.pending + device.slow_downs => refused("slow_down"),
+            DeviceEnd::Denied => refused("access_denied"),
+            DeviceEnd::Expired => refused("expired_token"),
+            DeviceEnd::Granted => {
+                let holder = Holder { key, ..login.holder.clone() };
+                book.devices.remove(code);
+                let pair = book.issue(&holder, self.switches.refresh_tokens);
+                Ok(self.written(&holder, &pair))
+            }
+        }
+    }
+}

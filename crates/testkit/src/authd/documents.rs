@@ -1,0 +1,133 @@
+//! The documents by which clients find their way: the server's description, the authorization server's metadata.
+
+use serde_json::{Value, json};
+
+use super::exchange::Exchange;
+use super::http::Answer;
+use super::ledger::Site;
+use super::switches::{Description, Document, Dpop, Metadata, Registration, Revocation};
+
+/// Where redirected documents are, at the second issuer.
+const ELSEWHERE: &str = "/elsewhere";
+/// Where the server's description is when only the challenge says so.
+const OWN_PLACE: &str = "/about/this-resource.json";
+const WELL_KNOWN_RESOURCE: &str = "/.well-known/oauth-protected-resource";
+
+impl Exchange<'_> {
+    /// The document at the address that was asked, if there is one.
+    pub fn document(&self) -> Option<Answer> {
+        if self.request.method != "GET" {
+            return None;
+        }
+        let path = self.request.path.as_str();
+        match (self.site, path.strip_prefix(ELSEWHERE)) {
+            (Site::Second, Some("/description")) => Some(Answer::json(200, &self.description())),
+            (Site::Second, Some("/metadata")) => Some(Answer::json(200, &self.metadata_of(Site::Issuer))),
+            _ if self.site == Site::Server && self.description_path() == Some(path) => {
+                Some(self.spoilt(self.description(), &self.switches.description_fault, "/description"))
+            }
+            _ if self.is_issuer() && self.metadata_path().as_deref() == Some(path) => {
+                Some(self.spoilt(self.metadata_of(self.site), &self.switches.metadata_fault, "/metadata"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Where the challenge says that the description is.
+    pub fn challenged_description(&self) -> Option<String> {
+        (self.switches.description == Description::Header)
+            .then(|| format!("{}{OWN_PLACE}", self.shared.origins().server))
+    }
+
+    fn is_issuer(&self) -> bool {
+        self.site != Site::Server || self.switches.one_origin
+    }
+
+    fn description_path(&self) -> Option<&'static str> {
+        match self.switches.description {
+            Description::Header => Some(OWN_PLACE),
+            Description::Path => Some("/.well-known/oauth-protected-resource/mcp"),
+            Description::Root => Some(WELL_KNOWN_RESOURCE),
+            Description::Absent => None,
+        }
+    }
+
+    fn description(&self) -> Value {
+        let mut document = json!({
+            "resource": self.shared.resource(),
+            "authorization_servers": [self.shared.issuer(self.shared.current_site())],
+            "bearer_methods_supported": ["header"],
+        });
+        if !self.switches.scopes_supported.is_empty() {
+            document["scopes_supported"] = json!(self.switches.scopes_supported);
+        }
+        if self.switches.dpop != Dpop::No {
+            document["dpop_bound_access_tokens_required"] = json!(true);
+            document["dpop_signing_alg_values_supported"] = json!(["ES256"]);
+        }
+        document
+    }
+
+    fn metadata_path(&self) -> Option<String> {
+        let path = &self.switches.issuer_path;
+        match self.switches.metadata {
+            Metadata::Oauth => Some(format!("/.well-known/oauth-authorization-server{path}")),
+            Metadata::OpenIdInserted => Some(format!("/.well-known/openid-configuration{path}")),
+            Metadata::OpenIdAppended => Some(format!("{path}/.well-known/openid-configuration")),
+            Metadata::Absent => None,
+        }
+    }
+
+    fn metadata_of(&self, site: Site) -> Value {
+        let issuer = self.shared.issuer(site);
+        let mut document = json!({
+            "issuer": issuer,
+            "authorization_endpoint": format!("{issuer}/authorize"),
+            "token_endpoint": format!("{issuer}/token"),
+            "response_types_supported": ["code"],
+            "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": [self.switches.client_auth.as_str()],
+            "token_endpoint_auth_signing_alg_values_supported": ["ES256"],
+        });
+        let mut say = |name: &str, value: Value| document[name] = value;
+        if self.switches.registration != Registration::Absent {
+            say("registration_endpoint", json!(format!("{issuer}/register")));
+        }
+        if self.switches.device.is_some() {
+            say("device_authorization_endpoint", json!(format!("{issuer}/device")));
+        }
+        if self.switches.revocation != Revocation::Absent {
+            say("revocation_endpoint", json!(format!("{issuer}/revoke")));
+        }
+        if self.switches.client_documents {
+            say("client_id_metadata_document_supported", json!(true));
+        }
+        if self.switches.iss_advertised {
+            say("authorization_response_iss_parameter_supported", json!(true));
+        }
+        if self.switches.dpop != Dpop::No {
+            say("dpop_signing_alg_values_supported", json!(["ES256"]));
+        }
+        document
+    }
+
+    /// A document, spoilt as it is to be.
+    fn spoilt(&self, mut document: Value, fault: &Document, elsewhere: &str) -> Answer {
+        match fault {
+            Document::Good => {}
+            Document::WrongIssuer => document["issuer"] = json!("https://elsewhere.example"),
+            Document::Html => return Answer::text(200, "text/html", "<!doctype html><title>Welcome</title>"),
+            Document::Redirect => {
+                return Answer::redirect(format!("{}{ELSEWHERE}{elsewhere}", self.shared.origins().second));
+            }
+            Document::Without(name) => {
+                document.as_object_mut().and_then(|members| members.remove(name));
+            }
+            Document::With(name, value) => document[name.as_str()] = value.clone(),
+            Document::Deep => return Answer::text(200, "application/json", "[".repeat(100_000)),
+            Document::Huge => document["padding"] = json!("a".repeat(64 << 20)),
+        }
+        Answer::json(200, &document)
+    }
+}

@@ -1,0 +1,88 @@
+//! One request and where it goes. Each subject has a module that answers for it.
+
+use super::http::{Answer, Fields, Request, field};
+use super::ledger::{Site, locked};
+use super::proof::{self, Expected, Flaw};
+use super::serving::{Rotated, Shared};
+use super::switches::{Dpop, Registration, Revocation, Switches};
+
+/// One request being answered.
+pub(super) struct Exchange<'a> {
+    pub shared: &'a Shared,
+    pub site: Site,
+    pub request: &'a Request,
+    pub form: Fields,
+    /// As they were when the request arrived.
+    pub switches: Switches,
+    /// The refresh token that this request used up.
+    pub rotated: Option<Rotated>,
+}
+
+impl<'a> Exchange<'a> {
+    pub fn new(shared: &'a Shared, site: Site, request: &'a Request) -> Exchange<'a> {
+        let switches = locked(&shared.switches).clone();
+        Exchange { shared, site, request, form: request.form(), switches, rotated: None }
+    }
+
+    pub fn answer(&mut self) -> Answer {
+        if let Some(document) = self.document() {
+            return document;
+        }
+        let is_issuer = self.site != Site::Server || self.switches.one_origin;
+        match (self.request.method.as_str(), self.request.path.as_str()) {
+            (_, "/mcp") if self.site == Site::Server => self.protected(),
+            ("POST", "/idp/token") if self.site == Site::Issuer => self.vouch(),
+            (method, path) if is_issuer => match path.strip_prefix(self.switches.issuer_path.as_str()) {
+                Some(path) => self.issue(&format!("{method} {path}")),
+                None => Answer::empty(404),
+            },
+            _ => Answer::empty(404),
+        }
+    }
+
+    fn issue(&mut self, what: &str) -> Answer {
+        match what {
+            "GET /authorize" => self.page(),
+            "POST /token" => self.token(),
+            "POST /register" if self.switches.registration != Registration::Absent => self.register(),
+            "POST /device" if self.switches.device.is_some() => self.begin_device_login(),
+            "POST /revoke" if self.switches.revocation != Revocation::Absent => self.revoke(),
+            _ => Answer::empty(404),
+        }
+    }
+
+    /// The value of a field of the form.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        field(&self.form, name)
+    }
+
+    /// The issuer that was asked.
+    pub fn issuer(&self) -> String {
+        self.shared.issuer(self.site)
+    }
+
+    /// The thumbprint of the key that the request proves to have; none where it brings no proof and needs none.
+    pub fn proven_key(&self, token: Option<&str>) -> Result<Option<String>, Flaw> {
+        let proof = match (self.request.header("dpop"), self.switches.dpop) {
+            (None, Dpop::No) => return Ok(None),
+            (None, _) => return Err(Flaw::Invalid),
+            (Some(proof), _) => proof,
+        };
+        let url = format!("{}{}", self.shared.origin(self.site), self.request.path);
+        let nonce = locked(&self.shared.nonce).clone();
+        let nonce = (self.switches.dpop == Dpop::Nonce).then_some(nonce.as_str());
+        let expected = Expected { method: &self.request.method, url: &url, token, nonce };
+        let proven = proof::check(proof, &expected)?;
+        let is_new = locked(&self.shared.book).proofs.insert(proven.id);
+        if is_new { Ok(Some(proven.key)) } else { Err(Flaw::Invalid) }
+    }
+
+    /// Adds the nonce to an answer, where proofs need one.
+    pub fn with_nonce(&self, answer: Answer) -> Answer {
+        if self.switches.dpop == Dpop::Nonce {
+            answer.with("DPoP-Nonce", locked(&self.shared.nonce).clone())
+        } else {
+            answer
+        }
+    }
+}

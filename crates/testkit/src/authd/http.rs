@@ -1,0 +1,212 @@
+//! HTTP/1.1 by hand, as much as OAuth needs of it: requests with fields, answers of one piece.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use serde_json::{Value, json};
+
+use crate::below::Guest;
+
+/// The longest head and the longest body that are read.
+const MOST: u64 = 1 << 20;
+
+/// Names and values, as they came and in their order.
+pub type Fields = Vec<(String, String)>;
+
+/// A request in full.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub method: String,
+    pub path: String,
+    pub query: Fields,
+    pub headers: Fields,
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// Reads one, or nothing if the peer closed before it.
+    pub fn read(stream: &mut BufReader<Guest>) -> io::Result<Option<Request>> {
+        let Some(first) = line(stream)? else { return Ok(None) };
+        let mut words = first.split(' ');
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut request = Request {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: fields(query),
+            headers: headers(stream)?,
+            body: Vec::new(),
+        };
+        let length = request.header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0).min(MOST);
+        stream.take(length).read_to_end(&mut request.body)?;
+        if (request.body.len() as u64) < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(Some(request)) }
+    }
+
+    /// The value of a header, by its name in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The fields of a form, or none.
+    pub fn form(&self) -> Fields {
+        let is_form = self.header("content-type").is_some_and(|kind| kind.starts_with("application/x-www-form"));
+        if is_form { fields(&String::from_utf8_lossy(&self.body)) } else { Fields::new() }
+    }
+
+    /// The body as JSON, or null.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// The value of a field.
+pub(super) fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+/// What a request comes to.
+pub(super) enum Answer {
+    Whole(Whole),
+    /// No word until the peer has left.
+    Silence,
+    /// The connection ends without a word.
+    Cut,
+    /// A stream of events: these, then whatever [`Ending`] says.
+    Events(Vec<Value>, Ending),
+}
+
+/// How a stream of events ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// In the middle: the connection closes.
+    Broken,
+    /// Not before the tokens of its time have expired; then in order.
+    WithTokens,
+}
+
+/// An answer of one piece.
+pub(super) struct Whole {
+    pub status: u16,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn json(status: u16, body: &Value) -> Answer {
+        Answer::text(status, "application/json", body.to_string())
+    }
+
+    pub fn text(status: u16, kind: &str, body: impl Into<Vec<u8>>) -> Answer {
+        let headers = vec![("Content-Type", kind.to_owned()), ("Cache-Control", "no-store".to_owned())];
+        Answer::Whole(Whole { status, headers, body: body.into() })
+    }
+
+    /// A refusal as OAuth writes it.
+    pub fn error(status: u16, code: &str) -> Answer {
+        Answer::json(status, &json!({ "error": code, "error_description": format!("authd says {code}") }))
+    }
+
+    pub fn empty(status: u16) -> Answer {
+        Answer::Whole(Whole { status, headers: Vec::new(), body: Vec::new() })
+    }
+
+    pub fn redirect(location: String) -> Answer {
+        Answer::empty(302).with("Location", location)
+    }
+
+    /// The same with one more header; answers that are not of one piece have none.
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Answer {
+        if let Answer::Whole(whole) = &mut self {
+            whole.headers.push((name, value.into()));
+        }
+        self
+    }
+}
+
+impl Whole {
+    pub fn write(&self, stream: &mut impl Write) -> io::Result<()> {
+        let mut head = format!("HTTP/1.1 {} Answer\r\nContent-Length: {}\r\n", self.status, self.body.len());
+        for (name, value) in &self.headers {
+            write!(head, "{name}: {value}\r\n").ok();
+        }
+        head.push_str("\r\n");
+        stream.write_all(&[head.as_bytes(), &self.body].concat())
+    }
+}
+
+/// Begins a stream of events.
+pub(super) fn begin_events(stream: &mut impl Write) -> io::Result<()> {
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+}
+
+/// Sends bytes as one chunk of it.
+pub(super) fn chunk(stream: &mut impl Write, text: &str) -> io::Result<()> {
+    stream.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
+}
+
+/// Writes text so that it can stand in a query.
+pub(super) fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut written, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            written.push(char::from(byte));
+        } else {
+            write!(written, "%{byte:02X}").ok();
+        }
+        written
+    })
+}
+
+/// Reads what [`encoded`] wrote, with `+` for a blank.
+pub(super) fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
+        let byte = escaped.and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(if *first == b'+' { b' ' } else { *first }));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn fields(text: &str) -> Fields {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(key, value)| (decoded(key), decoded(value)))
+        .collect()
+}
+
+fn headers(stream: &mut impl BufRead) -> io::Result<Fields> {
+    let mut headers = Fields::new();
+    while let Some(line) = line(stream)?.filter(|line| !line.is_empty()) {
+        if let Some((name, value)) = line.split_once(':') {
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+    }
+    Ok(headers)
+}
+
+/// One line without its end; nothing at the end of the stream.
+fn line(stream: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    stream.take(MOST).read_until(b'\n', &mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+    Ok((!bytes.is_empty()).then_some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_survive_a_query() {
+        for text in ["", "plain", "http://127.0.0.1:1/a?b=c&d", "a b+c%20", "ä\n"] {
+            assert_eq!(
+                fields(&format!("x={}&y=1", encoded(text))),
+                [("x".into(), text.into()), ("y".into(), "1".into())]
+            );
+        }
+        assert_eq!(decoded("a+b%2Bc%zz%"), "a b+c%zz%");
+    }
+}

@@ -1,0 +1,56 @@
+//! A key that signs: for a client that proves itself by one, and for tests that speak as a client.
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+/// A private key for ES256.
+pub struct Key {
+    pair: EcdsaKeyPair,
+    pem: String,
+}
+
+impl Key {
+    /// Makes one.
+    #[expect(clippy::new_without_default, reason = "no two are the same")]
+    pub fn new() -> Key {
+        let key = rcgen::KeyPair::generate().expect("the system has random bytes");
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key.serialize_der());
+        Key { pair: pair.expect("rcgen makes keys of P-256"), pem: key.serialize_pem() }
+    }
+
+    /// The private key: PKCS #8 in PEM.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// The public key as a member of a JWK set.
+    pub fn jwk(&self) -> Value {
+        let point = self.point();
+        let [x, y] = [&point[1..33], &point[33..]].map(|half| URL_SAFE_NO_PAD.encode(half));
+        json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y })
+    }
+
+    /// A signed statement with these claims, as a client makes one about itself.
+    pub fn statement(&self, claims: &Value) -> String {
+        self.sign(&json!({ "typ": "JWT", "alg": "ES256" }), claims)
+    }
+
+    /// A proof of having the key, with these claims.
+    pub fn proof(&self, claims: &Value) -> String {
+        self.sign(&json!({ "typ": "dpop+jwt", "alg": "ES256", "jwk": self.jwk() }), claims)
+    }
+
+    /// The public key as X9.62 writes it, uncompressed.
+    pub(super) fn point(&self) -> &[u8] {
+        self.pair.public_key().as_ref()
+    }
+
+    fn sign(&self, header: &Value, claims: &Value) -> String {
+        let signed = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string())).join(".");
+        let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).expect("a good key signs");
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+    }
+}

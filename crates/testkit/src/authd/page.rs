@@ -1,0 +1,70 @@
+//! The login page: nobody is asked anything, and the answer comes at once unless a switch says otherwise.
+
+use super::book::{Code, Holder};
+use super::exchange::Exchange;
+use super::http::{Answer, encoded, field};
+use super::ledger::locked;
+use super::switches::{Iss, Page};
+
+impl Exchange<'_> {
+    /// Sends the person back to the client.
+    pub fn page(&self) -> Answer {
+        let asked = |name| field(&self.request.query, name);
+        let (Some(client), Some(redirect_uri)) = (asked("client_id"), asked("redirect_uri")) else {
+            return Answer::error(400, "invalid_request");
+        };
+        if !self.may_visit(client, redirect_uri) {
+            return Answer::error(400, "unauthorized_client");
+        }
+        match self.switches.page {
+            Page::Never => Answer::Silence,
+            Page::Stays => Answer::text(200, "text/html", "<!doctype html><title>Log in</title>"),
+            Page::Denied => self.send_back(redirect_uri, &[("error", "access_denied")]),
+            Page::Immediate => match self.code(client, redirect_uri) {
+                Some(code) => self.send_back(redirect_uri, &[("code", &code)]),
+                None => self.send_back(redirect_uri, &[("error", "invalid_request")]),
+            },
+        }
+    }
+
+    /// A code, where everything that is needed was asked: PKCE by S256, and the server as the resource if any.
+    fn code(&self, client: &str, redirect_uri: &str) -> Option<String> {
+        let asked = |name| field(&self.request.query, name);
+        let is_code = asked("response_type") == Some("code") && asked("code_challenge_method") == Some("S256");
+        let challenge = asked("code_challenge").filter(|challenge| challenge.len() == 43)?;
+        if !is_code || asked("resource").is_some_and(|resource| resource != self.shared.resource()) {
+            return None;
+        }
+        let mut book = locked(&self.shared.book);
+        book.counts.authorizations += 1;
+        let holder = Holder {
+            site: self.site,
+            client: client.to_owned(),
+            scope: asked("scope").unwrap_or_default().to_owned(),
+            key: None,
+            family: book.new_family(),
+        };
+        let code = book.secret("code");
+        let kept = Code { holder, redirect_uri: redirect_uri.to_owned(), challenge: challenge.to_owned() };
+        book.codes.insert(code.clone(), kept);
+        Some(code)
+    }
+
+    fn send_back(&self, redirect_uri: &str, fields: &[(&str, &str)]) -> Answer {
+        let mut fields: Vec<(&str, String)> = fields.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        fields.extend(field(&self.request.query, "state").map(|state| ("state", state.to_owned())));
+        fields.extend(self.iss().map(|iss| ("iss", iss)));
+        let query: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        let joint = if redirect_uri.contains('?') { '&' } else { '?' };
+        Answer::redirect(format!("{redirect_uri}{joint}{}", query.join("&")))
+    }
+
+    fn iss(&self) -> Option<String> {
+        match self.switches.iss {
+            Iss::Right => Some(self.issuer()),
+            Iss::Wrong => Some("https://elsewhere.example".to_owned()),
+            Iss::Slash => Some(format!("{}/", self.issuer())),
+            Iss::Absent => None,
+        }
+    }
+}

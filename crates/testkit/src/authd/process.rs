@@ -1,0 +1,53 @@
+//! The same in a process of its own: addresses as one line of JSON, then a command per line of standard input.
+
+use std::io::{self, BufRead, Write};
+
+use serde_json::{Value, json};
+
+use super::{Authd, Switches};
+
+/// Runs until standard input ends. Commands are answered with one line of JSON each: `counts`, `seen`, `secrets`,
+/// `expire`, `revoke`, `move-issuer`, `delete-client`, `close-gate`, `open-gate`, `require-scope SCOPE`.
+pub fn run(words: impl Iterator<Item = String>) -> io::Result<()> {
+    let switches = Switches::parse(words).map_err(io::Error::other)?;
+    let authd = Authd::start(switches)?;
+    let (client_id, client_secret) = authd.given_client();
+    say(&json!({
+        "server": authd.server_url(),
+        "issuer": authd.issuer(),
+        "client_id": client_id,
+        "client_secret": client_secret,
+        "client_key": authd.client_key().pem(),
+        "identity_provider": authd.identity_provider_url(),
+        "id_token": authd.id_token(),
+        "workload_assertion": authd.workload_assertion(),
+    }))?;
+    for line in io::stdin().lock().lines() {
+        say(&obey(&authd, &line?))?;
+    }
+    Ok(())
+}
+
+fn obey(authd: &Authd, line: &str) -> Value {
+    let (command, argument) = line.split_once(' ').unwrap_or((line, ""));
+    match command {
+        "counts" => return json!(authd.counts()),
+        "seen" => return json!(authd.seen()),
+        "secrets" => return json!(authd.secrets()),
+        "expire" => authd.expire_access_tokens(),
+        "revoke" => authd.revoke_all(),
+        "move-issuer" => authd.move_issuer(),
+        "delete-client" => authd.delete_client(),
+        "close-gate" => authd.close_gate(),
+        "open-gate" => authd.open_gate(),
+        "require-scope" => authd.require_scope(argument),
+        _ => return json!({ "error": format!("no such command: {command}") }),
+    }
+    json!({})
+}
+
+fn say(document: &Value) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{document}")?;
+    output.flush()
+}

@@ -1,0 +1,88 @@
+//! Signed statements: proofs of possession (RFC 9449) and of being a client (RFC 7523). ES256 only.
+
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+
+use super::random::sha256;
+
+/// A statement as it was written, its signature not yet looked at.
+pub(super) struct Statement<'a> {
+    pub header: Value,
+    pub claims: Value,
+    signed: &'a str,
+    signature: Vec<u8>,
+}
+
+impl<'a> Statement<'a> {
+    pub fn read(text: &'a str) -> Option<Statement<'a>> {
+        let (signed, signature) = text.rsplit_once('.')?;
+        let (header, claims) = signed.split_once('.')?;
+        let part = |text| serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok();
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        Some(Statement { header: part(header)?, claims: part(claims)?, signed, signature })
+    }
+
+    /// Whether whoever has this key signed it: the point as X9.62 writes it, uncompressed.
+    pub fn is_signed_by(&self, point: &[u8]) -> bool {
+        let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
+        self.header["alg"] == "ES256" && key.verify(self.signed.as_bytes(), &self.signature).is_ok()
+    }
+}
+
+/// What a proof must be about.
+pub(super) struct Expected<'a> {
+    pub method: &'a str,
+    pub url: &'a str,
+    /// The access token it comes with.
+    pub token: Option<&'a str>,
+    pub nonce: Option<&'a str>,
+}
+
+/// A proof that is one.
+#[derive(Debug)]
+pub(super) struct Proven {
+    /// The thumbprint of its key (RFC 7638).
+    pub key: String,
+    /// What no other proof has.
+    pub id: String,
+}
+
+/// What is wrong with a proof.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Flaw {
+    Invalid,
+    /// It lacks the nonce, or has an old one.
+    Nonce,
+}
+
+/// Checks a proof.
+pub(super) fn check(proof: &str, expected: &Expected<'_>) -> Result<Proven, Flaw> {
+    let statement = Statement::read(proof).ok_or(Flaw::Invalid)?;
+    let (header, claims) = (&statement.header, &statement.claims);
+    let jwk = &header["jwk"];
+    let is_signed = point(jwk).is_some_and(|point| statement.is_signed_by(&point));
+    let is_about = claims["htm"] == expected.method && claims["htu"] == expected.url && claims["iat"].is_u64();
+    let fits_token = expected.token.is_none_or(|token| claims["ath"] == sha256(token));
+    let id = claims["jti"].as_str().filter(|id| !id.is_empty()).ok_or(Flaw::Invalid)?;
+    if header["typ"] != "dpop+jwt" || jwk.get("d").is_some() || !is_signed || !is_about || !fits_token {
+        return Err(Flaw::Invalid);
+    }
+    if expected.nonce.is_some_and(|nonce| claims["nonce"] != nonce) {
+        return Err(Flaw::Nonce);
+    }
+    Ok(Proven { key: thumbprint(jwk), id: id.to_owned() })
+}
+
+fn point(jwk: &Value) -> Option<Vec<u8>> {
+    let part = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str()?).ok().filter(|bytes| bytes.len() == 32);
+    let is_ours = jwk["kty"] == "EC" && jwk["crv"] == "P-256";
+    is_ours.then_some([vec![4], part("x")?, part("y")?].concat())
+}
+
+/// The members of the key that matter, in the order of their names and without a blank.
+fn thumbprint(jwk: &Value) -> String {
+    let members = ["crv", "kty", "x", "y"].map(|name| format!("\"{name}\":{}", jwk[name]));
+    sha256(&format!("{{{}}}", members.join(",")))
+}

@@ -1,0 +1,131 @@
+//! The protected server: who may come in, and the little it does for those who may. Speaks the stateless revision and
+//! the newest one with a handshake, without sessions.
+
+use serde_json::{Value, json};
+
+use super::book::Holder;
+use super::exchange::Exchange;
+use super::http::{Answer, Ending};
+use super::ledger::locked;
+use super::proof::Flaw;
+use super::switches::{Dpop, StepUp};
+
+impl Exchange<'_> {
+    /// Serves a request of the protocol, once its sender has shown a token that is good for it.
+    pub fn protected(&self) -> Answer {
+        let message = self.request.json();
+        let holder = match (!self.switches.open).then(|| self.holder()).transpose() {
+            Ok(holder) => holder,
+            Err(refusal) => return refusal,
+        };
+        if message["method"] == "tools/call"
+            && let Some(refusal) = holder.and_then(|holder| self.wants_more(&holder))
+        {
+            return refusal;
+        }
+        match self.request.method.as_str() {
+            "POST" => self.serve(&message),
+            _ => Answer::empty(405).with("Allow", "POST"),
+        }
+    }
+
+    /// Whose token came with the request, or the refusal.
+    fn holder(&self) -> Result<Holder, Answer> {
+        let header = self.request.header("authorization").unwrap_or_default();
+        let Some((scheme, token)) = header.split_once(' ') else { return Err(self.turned_away(None)) };
+        let invalid = || self.turned_away(Some("invalid_token"));
+        let key = self.proven_key(Some(token)).map_err(|flaw| match flaw {
+            Flaw::Invalid => self.turned_away(Some("invalid_dpop_proof")),
+            Flaw::Nonce => self.turned_away(Some("use_dpop_nonce")),
+        })?;
+        let holder = locked(&self.shared.book).admit(token, self.switches.access_uses);
+        let holder = holder.ok_or_else(invalid)?;
+        let wanted_scheme = if holder.key.is_some() { "DPoP" } else { "Bearer" };
+        let is_current = holder.site == self.shared.current_site();
+        let fits = scheme.eq_ignore_ascii_case(wanted_scheme) && holder.key == key && is_current;
+        if fits { Ok(holder) } else { Err(invalid()) }
+    }
+
+    /// 401 with the challenge.
+    fn turned_away(&self, error: Option<&str>) -> Answer {
+        locked(&self.shared.book).counts.refusals += 1;
+        let scheme = if self.switches.dpop == Dpop::No { "Bearer" } else { "DPoP" };
+        let scope = self.switches.challenge_scope.as_deref();
+        let answer = Answer::empty(401).with("WWW-Authenticate", self.challenge(scheme, error, scope));
+        self.with_nonce(answer)
+    }
+
+    /// 403 with the challenge, where a call needs more than the token has.
+    fn wants_more(&self, holder: &Holder) -> Option<Answer> {
+        let scope = match &self.switches.step_up {
+            StepUp::Nothing => return None,
+            StepUp::Needs(scope) if holder.scope.split(' ').any(|granted| granted == scope) => return None,
+            StepUp::Needs(scope) => scope.clone(),
+            StepUp::Forever => format!("mcp:more-{}", holder.scope.split(' ').count()),
+        };
+        let challenge = self.challenge("Bearer", Some("insufficient_scope"), Some(&scope));
+        Some(Answer::empty(403).with("WWW-Authenticate", challenge))
+    }
+
+    fn challenge(&self, scheme: &str, error: Option<&str>, scope: Option<&str>) -> String {
+        let description = self.challenged_description();
+        let parameters = [("error", error), ("scope", scope), ("resource_metadata", description.as_deref())];
+        let written = parameters.iter().filter_map(|(name, value)| Some(format!("{name}=\"{}\"", (*value)?)));
+        let parameters: Vec<String> = std::iter::once("realm=\"authd\"".to_owned()).chain(written).collect();
+        format!("{scheme} {}", parameters.join(", "))
+    }
+
+    fn serve(&self, message: &Value) -> Answer {
+        let Some(id) = message.get("id") else { return Answer::empty(202) };
+        let is_call = message["method"] == "tools/call";
+        if is_call && std::mem::take(&mut locked(&self.shared.switches).break_stream) {
+            return Answer::Events(vec![progress(message)], Ending::Broken);
+        }
+        if message["method"] == "subscriptions/listen" {
+            return Answer::Events(vec![acknowledged(message)], Ending::WithTokens);
+        }
+        match result(message) {
+            Some(result) => Answer::json(200, &json!({ "jsonrpc": "2.0", "id": id, "result": result })),
+            None => {
+                let error = json!({ "code": -32601, "message": "Method not found" });
+                Answer::json(404, &json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+            }
+        }
+    }
+}
+
+fn result(message: &Value) -> Option<Value> {
+    let info = json!({ "name": "authd", "version": "0" });
+    let mut result = match message["method"].as_str()? {
+        "initialize" => {
+            let capabilities = json!({ "tools": {} });
+            return Some(json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info }));
+        }
+        "ping" => return Some(json!({})),
+        "server/discover" => json!({
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": { "listChanged": true } },
+            "_meta": { "io.modelcontextprotocol/serverInfo": info },
+        }),
+        "tools/list" => json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] }),
+        "tools/call" => json!({ "content": [{ "type": "text", "text": message["params"]["arguments"].to_string() }] }),
+        _ => return None,
+    };
+    result["resultType"] = json!("complete");
+    if message["method"] != "tools/call" {
+        result["ttlMs"] = json!(0);
+        result["cacheScope"] = json!("private");
+    }
+    Some(result)
+}
+
+fn acknowledged(message: &Value) -> Value {
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+    let params = json!({ "notifications": message["params"]["notifications"], "_meta": meta });
+    json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params })
+}
+
+fn progress(message: &Value) -> Value {
+    let params = json!({ "progressToken": message["params"]["_meta"]["progressToken"], "progress": 1 });
+    json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
+}

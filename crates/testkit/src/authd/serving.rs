@@ -1,0 +1,250 @@
+//! What all connections share, and the life of one of them.
+
+use std::io::{self, BufReader, Write};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::Duration;
+
+use super::book::{Book, Client};
+use super::exchange::Exchange;
+use super::http::{self, Answer, Ending, Request, field};
+use super::key::Key;
+use super::ledger::{Ledger, Seen, Site, locked};
+use super::random::hex;
+use super::switches::{ClientAuth, Resource, Switches};
+use crate::below::Guest;
+
+/// How often a stream that has nothing to say looks whether somebody still listens.
+const KEEP_ALIVE: Duration = Duration::from_millis(50);
+
+/// A refresh token that was used up.
+#[derive(Clone, Debug)]
+pub struct Rotated {
+    /// How far it has come.
+    pub stage: Stage,
+    /// The token that was used up.
+    pub old: String,
+    /// The one in its place.
+    pub new: String,
+}
+
+/// How far a rotation has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The old token is gone, and nobody knows the new one yet.
+    Kept,
+    /// The answer has been written; whether it was read cannot be known.
+    Written,
+}
+
+/// Where everybody is: scheme, address and port.
+pub(super) struct Origins {
+    pub server: String,
+    pub issuer: String,
+    pub second: String,
+}
+
+/// What was agreed beforehand.
+pub(super) struct Given {
+    pub id: String,
+    pub secret: String,
+    pub key: Key,
+    pub id_token: String,
+}
+
+type Hook = Arc<dyn Fn(&Rotated) + Send + Sync>;
+
+pub(super) struct Shared {
+    pub switches: Mutex<Switches>,
+    pub book: Mutex<Book>,
+    /// Notified when access tokens expire.
+    pub tokens_expired: Condvar,
+    pub ledger: Ledger,
+    pub gate: Gate,
+    pub hook: Mutex<Option<Hook>>,
+    pub nonce: Mutex<String>,
+    pub given: Given,
+    origins: OnceLock<Origins>,
+    has_moved: Mutex<bool>,
+}
+
+impl Shared {
+    pub fn new(switches: Switches) -> Shared {
+        let mut book = Book::default();
+        let given = Given {
+            id: format!("given-{}", hex(4)),
+            secret: book.secret("secret"),
+            key: Key::new(),
+            id_token: book.secret("identity"),
+        };
+        let client = Client {
+            secret: Some(given.secret.clone()),
+            auth: switches.client_auth,
+            redirect_uris: None,
+            expires_at: 0,
+        };
+        // At one origin, what is the issuer's arrives at the server.
+        let home = if switches.one_origin { Site::Server } else { Site::Issuer };
+        book.clients.insert((home, given.id.clone()), client);
+        Shared {
+            switches: Mutex::new(switches),
+            book: Mutex::new(book),
+            tokens_expired: Condvar::new(),
+            ledger: Ledger::default(),
+            gate: Gate::default(),
+            hook: Mutex::default(),
+            nonce: Mutex::new(hex(8)),
+            given,
+            origins: OnceLock::new(),
+            has_moved: Mutex::default(),
+        }
+    }
+
+    /// Lets requests be answered that have waited for the addresses to be known.
+    pub fn settle(&self, origins: Origins) {
+        self.origins.get_or_init(|| origins);
+    }
+
+    pub fn origins(&self) -> &Origins {
+        self.origins.wait()
+    }
+
+    pub fn origin(&self, site: Site) -> &str {
+        match site {
+            Site::Server => &self.origins().server,
+            Site::Issuer => &self.origins().issuer,
+            Site::Second => &self.origins().second,
+        }
+    }
+
+    pub fn server_url(&self) -> String {
+        format!("{}/mcp", self.origins().server)
+    }
+
+    /// The issuer at a site, as it calls itself.
+    pub fn issuer(&self, site: Site) -> String {
+        format!("{}{}", self.origin(site), locked(&self.switches).issuer_path)
+    }
+
+    /// Where the issuer is that the server trusts.
+    pub fn current_site(&self) -> Site {
+        match (*locked(&self.has_moved), locked(&self.switches).one_origin) {
+            (true, _) => Site::Second,
+            (false, true) => Site::Server,
+            (false, false) => Site::Issuer,
+        }
+    }
+
+    pub fn resource(&self) -> String {
+        match locked(&self.switches).resource {
+            Resource::Exact => self.server_url(),
+            Resource::Origin => self.origins().server.clone(),
+            Resource::Foreign => "https://elsewhere.example/mcp".to_owned(),
+        }
+    }
+
+    pub fn expire(&self) {
+        locked(&self.book).expire();
+        self.tokens_expired.notify_all();
+    }
+
+    pub fn move_issuer(&self) {
+        *locked(&self.has_moved) = true;
+        self.expire();
+    }
+
+    /// The way the client that was registered beforehand proves itself, which a switch may have changed.
+    pub fn auth_of(&self, id: &str, client: &Client) -> ClientAuth {
+        if id == self.given.id { locked(&self.switches).client_auth } else { client.auth }
+    }
+
+    pub fn tell(&self, rotated: &Rotated) {
+        let hook = locked(&self.hook).clone();
+        if let Some(hook) = hook {
+            hook(rotated);
+        }
+    }
+}
+
+/// Answers one connection until it ends.
+pub(super) fn attend(shared: &Shared, site: Site, guest: Guest) {
+    let mut stream = BufReader::new(guest);
+    while let Ok(Some(request)) = Request::read(&mut stream) {
+        shared.ledger.record(Seen::new(site, &request));
+        let form = request.form();
+        let refresh = field(&form, "refresh_token");
+        refresh.inspect(|token| locked(&shared.book).presented(token));
+        let expiries = locked(&shared.book).expiries;
+        let mut exchange = Exchange::new(shared, site, &request);
+        let answer = exchange.answer();
+        let has_left = stream.get_ref().has_left();
+        refresh.inspect(|token| locked(&shared.book).answered(token, has_left));
+        let goes_on = deliver(shared, stream.get_mut(), answer, expiries);
+        if let Some(rotated) = exchange.rotated.take() {
+            shared.tell(&Rotated { stage: Stage::Written, ..rotated });
+        }
+        let is_last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        if is_last || !goes_on.unwrap_or(false) {
+            return;
+        }
+    }
+}
+
+/// Writes an answer to a request that came when there had been so many expiries; whether another one may follow.
+fn deliver(shared: &Shared, guest: &mut Guest, answer: Answer, expiries: u64) -> io::Result<bool> {
+    match answer {
+        Answer::Whole(whole) => whole.write(guest).map(|()| true),
+        Answer::Cut => Ok(false),
+        Answer::Silence => {
+            guest.stand_still();
+            Ok(false)
+        }
+        Answer::Events(messages, ending) => {
+            http::begin_events(guest)?;
+            for message in messages {
+                http::chunk(guest, &format!("event: message\ndata: {message}\n\n"))?;
+            }
+            end(shared, guest, ending, expiries)
+        }
+    }
+}
+
+fn end(shared: &Shared, guest: &mut Guest, ending: Ending, expiries: u64) -> io::Result<bool> {
+    match ending {
+        Ending::Broken => {
+            shared.expire();
+            return Ok(false);
+        }
+        Ending::WithTokens => {
+            while !expired_within(shared, expiries, KEEP_ALIVE) {
+                http::chunk(guest, ":\n\n")?;
+            }
+        }
+    }
+    guest.write_all(b"0\r\n\r\n").map(|()| true)
+}
+
+/// Whether access tokens have expired since there were so many expiries; waits for it.
+fn expired_within(shared: &Shared, expiries: u64, time: Duration) -> bool {
+    let book = locked(&shared.book);
+    let waited = shared.tokens_expired.wait_timeout_while(book, time, |book| book.expiries == expiries);
+    waited.is_ok_and(|(book, _)| book.expiries != expiries)
+}
+
+/// Holds up whoever comes while it is closed.
+#[derive(Default)]
+pub(super) struct Gate {
+    is_closed: Mutex<bool>,
+    turned: Condvar,
+}
+
+impl Gate {
+    pub fn set(&self, closed: bool) {
+        *locked(&self.is_closed) = closed;
+        self.turned.notify_all();
+    }
+
+    pub fn pass(&self) {
+        // Nobody panics while turning it.
+        drop(self.turned.wait_while(locked(&self.is_closed), |closed| *closed));
+    }
+}

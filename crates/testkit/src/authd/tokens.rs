@@ -1,0 +1,159 @@
+//! The token endpoint and giving tokens back.
+
+use serde_json::json;
+
+use super::book::{Holder, Pair};
+use super::exchange::Exchange;
+use super::http::Answer;
+use super::ledger::locked;
+use super::proof::Flaw;
+use super::random::sha256;
+use super::serving::{Rotated, Stage};
+use super::switches::{Refresh, Revocation};
+
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
+impl Exchange<'_> {
+    /// Exchanges whatever was brought for tokens.
+    pub fn token(&mut self) -> Answer {
+        self.shared.gate.pass();
+        let is_refresh = self.field("grant_type") == Some("refresh_token");
+        let fault = if is_refresh { self.switches.refresh } else { self.switches.grant };
+        if let Some(answer) = spoilt(fault) {
+            return answer;
+        }
+        let answer = self.exchanged().unwrap_or_else(|refusal| refusal);
+        if fault == Refresh::CutAfter { Answer::Cut } else { self.with_nonce(answer) }
+    }
+
+    fn exchanged(&mut self) -> Result<Answer, Answer> {
+        let key = self.proven_key(None).map_err(|flaw| match flaw {
+            Flaw::Invalid => Answer::error(400, "invalid_dpop_proof"),
+            Flaw::Nonce => Answer::error(400, "use_dpop_nonce"),
+        })?;
+        let client = self.client()?;
+        if self.field("resource").is_some_and(|resource| resource != self.shared.resource()) {
+            return Err(Answer::error(400, "invalid_target"));
+        }
+        match self.field("grant_type").unwrap_or_default() {
+            "authorization_code" => self.redeem_code(&client, key),
+            "refresh_token" => self.renew(&client, key.as_deref()),
+            "client_credentials" => Ok(self.new_login(&client, key)),
+            JWT_BEARER => self.redeem_assertion(&client, key),
+            DEVICE_CODE => self.ask_device(&client, key),
+            _ => Err(Answer::error(400, "unsupported_grant_type")),
+        }
+    }
+
+    fn redeem_code(&self, client: &str, key: Option<String>) -> Result<Answer, Answer> {
+        let mut book = locked(&self.shared.book);
+        let code = self.field("code").and_then(|code| book.codes.remove(code));
+        let is_answer = |challenge: &str| self.field("code_verifier").map(sha256).as_deref() == Some(challenge);
+        let code = code
+            .filter(|code| code.holder.site == self.site && code.holder.client == client)
+            .filter(|code| Some(code.redirect_uri.as_str()) == self.field("redirect_uri") && is_answer(&code.challenge))
+            .ok_or_else(|| Answer::error(400, "invalid_grant"))?;
+        let holder = Holder { key, ..code.holder };
+        let pair = book.issue(&holder, self.switches.refresh_tokens);
+        Ok(self.written(&holder, &pair))
+    }
+
+    fn renew(&mut self, client: &str, key: Option<&str>) -> Result<Answer, Answer> {
+        let old = self.field("refresh_token").unwrap_or_default().to_owned();
+        let mut book = locked(&self.shared.book);
+        let holder = book.redeem(&old, self.site, client).filter(|holder| holder.key.as_deref() == key);
+        let holder = holder.ok_or_else(|| Answer::error(400, "invalid_grant"))?;
+        let pair = book.renew(&old, &holder, self.switches.rotation);
+        drop(book);
+        if let Some(new) = pair.refresh.clone().filter(|new| *new != old) {
+            let rotated = Rotated { stage: Stage::Kept, old, new };
+            self.shared.tell(&rotated);
+            self.rotated = Some(rotated);
+        }
+        Ok(self.written(&holder, &pair))
+    }
+
+    /// Tokens for a client that is its own account.
+    fn new_login(&self, client: &str, key: Option<String>) -> Answer {
+        let mut book = locked(&self.shared.book);
+        let scope = self.field("scope").unwrap_or_default().to_owned();
+        let holder = Holder { site: self.site, client: client.to_owned(), scope, key, family: book.new_family() };
+        let pair = book.issue(&holder, false);
+        self.written(&holder, &pair)
+    }
+
+    fn redeem_assertion(&self, client: &str, key: Option<String>) -> Result<Answer, Answer> {
+        let assertion = self.field("assertion").unwrap_or_default();
+        let is_known = locked(&self.shared.book).assertions.contains(assertion);
+        if is_known { Ok(self.new_login(client, key)) } else { Err(Answer::error(400, "invalid_grant")) }
+    }
+
+    /// The identity provider's side: a statement for the authorization server in return for a person's identity.
+    pub fn vouch(&self) -> Answer {
+        let fits = self.field("grant_type") == Some(TOKEN_EXCHANGE)
+            && self.field("requested_token_type") == Some(ID_JAG)
+            && self.field("subject_token_type") == Some(ID_TOKEN)
+            && self.field("audience") == Some(&self.shared.issuer(self.shared.current_site()))
+            && self.field("resource") == Some(&self.shared.resource());
+        if !fits {
+            return Answer::error(400, "invalid_request");
+        }
+        if self.field("subject_token") != Some(&self.shared.given.id_token) {
+            return Answer::error(400, "invalid_grant");
+        }
+        let mut book = locked(&self.shared.book);
+        let assertion = book.secret("vouched");
+        book.assertions.insert(assertion.clone());
+        let mut body = json!({ "issued_token_type": ID_JAG, "token_type": "N_A", "expires_in": 300 });
+        body["access_token"] = json!(assertion);
+        Answer::json(200, &body)
+    }
+
+    /// The answer that carries tokens.
+    pub fn written(&self, holder: &Holder, pair: &Pair) -> Answer {
+        let kind = if holder.key.is_some() { "DPoP" } else { "Bearer" };
+        let mut body = json!({ "access_token": pair.access, "token_type": kind });
+        if let Some(refresh) = &pair.refresh {
+            body["refresh_token"] = json!(refresh);
+        }
+        if !holder.scope.is_empty() {
+            body["scope"] = json!(holder.scope);
+        }
+        if !self.switches.expires_in.is_null() {
+            body["expires_in"] = self.switches.expires_in.clone();
+        }
+        Answer::json(200, &body)
+    }
+
+    /// Takes a token back; one that is not known is as good as taken back (RFC 7009, 2.2).
+    pub fn revoke(&self) -> Answer {
+        if self.switches.revocation == Revocation::ServerError {
+            return Answer::error(500, "server_error");
+        }
+        match (self.client(), self.field("token")) {
+            (Err(refusal), _) => refusal,
+            (Ok(_), None) => Answer::error(400, "invalid_request"),
+            (Ok(_), Some(token)) => {
+                locked(&self.shared.book).revoke(token);
+                Answer::empty(200)
+            }
+        }
+    }
+}
+
+fn spoilt(fault: Refresh) -> Option<Answer> {
+    Some(match fault {
+        Refresh::Good | Refresh::CutAfter => return None,
+        Refresh::InvalidGrant => Answer::error(400, "invalid_grant"),
+        Refresh::OtherError => Answer::error(400, "invalid_request"),
+        Refresh::Unauthorized => Answer::error(401, "invalid_client"),
+        Refresh::TooMany => Answer::error(429, "slow_down").with("Retry-After", "1"),
+        Refresh::ServerError => Answer::error(500, "server_error"),
+        Refresh::Hang => Answer::Silence,
+        Refresh::Garbage => Answer::text(200, "text/html", "<!doctype html><title>Be right back</title>"),
+    })
+}

@@ -1,0 +1,21 @@
+//! A browser with nobody in front of it.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+
+/// Opens a page and tells where it sends the person on to, if it does. Blocks until the page answers.
+pub fn visit(url: &str) -> io::Result<Option<String>> {
+    let rest = url.strip_prefix("http://").ok_or_else(|| io::Error::other("only pages by plain HTTP are visited"))?;
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let mut stream = TcpStream::connect(authority)?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n").as_bytes())?;
+    for line in BufReader::new(stream).lines() {
+        let line = line?;
+        match line.split_once(':') {
+            Some((name, value)) if name.eq_ignore_ascii_case("location") => return Ok(Some(value.trim().to_owned())),
+            _ if line.is_empty() => return Ok(None),
+            _ => {}
+        }
+    }
+    Err(io::ErrorKind::UnexpectedEof.into())
+}
