@@ -9,6 +9,8 @@ use std::time::Duration;
 use http::StatusCode;
 use wharf_spec::Untrusted;
 
+use crate::authorize::NotAuthorized;
+
 /// Why there is no way out at all.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -77,6 +79,9 @@ pub enum SendError {
     /// The connection broke before there was an answer. The request may have arrived.
     #[error("the connection broke before the answer: {0}")]
     Broken(String),
+    /// What it has to carry could not be had.
+    #[error("it could not be said who asks: {0}")]
+    NotAuthorized(NotAuthorized),
 }
 
 struct To<'a>(&'a Option<String>);
@@ -96,18 +101,25 @@ impl SendError {
         match self {
             Self::Unresolved { .. } | Self::Blocked(_) | Self::Refused(_) | Self::Slow(_) => true,
             Self::Encryption(_) | Self::Unsendable(_) => true,
+            // Whoever turned an earlier try away, or sent it on, has done nothing else with it.
+            Self::NotAuthorized(_) => true,
             Self::Redirected { .. } | Self::RedirectLoop | Self::Broken(_) => false,
         }
     }
 
     /// Whether the same request may fare better later: nobody was there, or nobody in time.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Unresolved { .. } | Self::Refused(_) | Self::Slow(_) | Self::Broken(_))
+        match self {
+            Self::Unresolved { .. } | Self::Refused(_) | Self::Slow(_) | Self::Broken(_) => true,
+            Self::NotAuthorized(why) => why.may_pass(),
+            _ => false,
+        }
     }
 
     /// The same trouble with a request that somebody has seen before.
     pub(crate) fn once_seen(self) -> Self {
-        if self.never_left() { Self::Broken(self.to_string()) } else { self }
+        let stays = matches!(self, Self::NotAuthorized(_)) || !self.never_left();
+        if stays { self } else { Self::Broken(self.to_string()) }
     }
 
     pub(crate) fn of(error: &reqwest::Error, way: &Way) -> Self {

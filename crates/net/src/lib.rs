@@ -4,6 +4,7 @@
 
 #![warn(missing_docs)]
 
+mod authorize;
 mod body;
 mod error;
 mod net;
@@ -11,9 +12,10 @@ mod reach;
 mod resolve;
 mod sse;
 
+pub use authorize::{Authorizer, Carried, Credentials, NotAuthorized, Pending, Refusal, Remedy};
 pub use body::{Body, BodyError};
 pub use error::{OpenError, SendError};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 pub use net::{Net, NetOptions, Redirects, Request, Response};
-pub use reach::{Reach, literal};
+pub use reach::{Reach, Zone, literal};
 pub use sse::{SseEvent, SseParser, SseTooLarge};

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 use url::Url;
 use wharf_spec::{Secret, shown_url};
 
+use crate::authorize::{Authorized, Authorizer, Bearer, NotAuthorized, Refusal, Remedy};
 use crate::body::Body;
 use crate::error::{OpenError, SendError, Way};
 use crate::reach::{Reach, literal};
@@ -16,6 +18,11 @@ use crate::resolve::Resolver;
 
 /// How often one request may be sent on to another place of the same origin.
 const MOST_REDIRECTS: usize = 5;
+/// How often one request may be made again because the first was turned away, whatever the authorizer says.
+const MOST_REFUSALS: u32 = 6;
+/// What is read of an answer that turns a request away, so that its connection can be used again: little, and soon.
+const REFUSAL_BYTES: usize = 64 << 10;
+const REFUSAL_TIME: Duration = Duration::from_millis(250);
 /// How long a connection is kept that nobody uses.
 const POOL_IDLE: Duration = Duration::from_secs(30);
 /// How often a quiet connection is asked whether anybody is still there.
@@ -57,6 +64,7 @@ pub struct Net {
     client: reqwest::Client,
     reach: Reach,
     way: Way,
+    authorized: Option<Authorized>,
 }
 
 /// One request.
@@ -93,6 +101,8 @@ pub struct Response {
     pub url: Url,
     /// What is to be read.
     pub body: Body,
+    /// Why nothing could be done about being turned away, where somebody was there to do something.
+    pub not_authorized: Option<NotAuthorized>,
 }
 
 impl Net {
@@ -127,16 +137,53 @@ impl Net {
             builder = builder.identity(identity.map_err(|_| OpenError::NoIdentity(file.clone()))?);
         }
         let client = builder.build().map_err(|error| OpenError::Encryption(crate::error::reason(&error)))?;
-        Ok(Self { client, reach: options.reach, way })
+        Ok(Self { client, reach: options.reach, way, authorized: None })
+    }
+
+    /// The same pool for a server that wants to know who asks. Requests to its origin carry what the authorizer says, and
+    /// are made again once it has done something about their being turned away; those to another are as they were.
+    #[must_use]
+    pub fn authorized_by(self, authorizer: Arc<dyn Authorizer>, server: &Url) -> Self {
+        Self { authorized: Some(Authorized { authorizer, origin: server.origin() }), ..self }
     }
 
     /// Sends a request and gives its answer as soon as the headers are there.
     ///
     /// Dropped while it waits, the request may or may not have left.
     pub async fn send(&self, request: Request) -> Result<Response, SendError> {
+        match self.authorized.as_ref().and_then(|authorized| authorized.bearer_for(&request.url)) {
+            // Beside the way of those who need none, which stays small.
+            Some(bearer) => Box::pin(self.send_as(bearer, &request)).await,
+            None => self.follow(&request, None).await,
+        }
+    }
+
+    /// Makes a request again for as long as it is turned away and something can be done about that.
+    async fn send_as(&self, mut bearer: Bearer<'_>, request: &Request) -> Result<Response, SendError> {
+        let mut refusals = 0;
+        loop {
+            let answer = self.follow(request, Some(&mut bearer)).await;
+            let mut response = answer.map_err(|error| if refusals > 0 { error.once_seen() } else { error })?;
+            let status = response.status.as_u16();
+            if !matches!(status, 401 | 403) {
+                return Ok(response);
+            }
+            let refusal = Refusal { status, headers: response.headers.clone(), serial: bearer.serial };
+            let mended = if refusals < MOST_REFUSALS { bearer.refused(refusal).await } else { Err(never_content()) };
+            if let Err(why) = mended {
+                response.not_authorized = Some(why);
+                return Ok(response);
+            }
+            refusals += 1;
+            let _ = tokio::time::timeout(REFUSAL_TIME, response.body.collect(REFUSAL_BYTES)).await;
+        }
+    }
+
+    /// Sends a request to wherever it is sent on to.
+    async fn follow(&self, request: &Request, mut bearer: Option<&mut Bearer<'_>>) -> Result<Response, SendError> {
         let mut url = request.url.clone();
         for redirects in 0..=MOST_REDIRECTS {
-            let answer = self.send_once(&request, url.clone()).await;
+            let answer = self.send_once(request, url.clone(), bearer.as_deref_mut()).await;
             // Whoever sent it on has seen it.
             let answer = answer.map_err(|error| if redirects > 0 { error.once_seen() } else { error })?;
             let sent_on = request.redirects == Redirects::SameOrigin && keeps_the_request(answer.status());
@@ -148,14 +195,27 @@ impl Net {
         Err(SendError::RedirectLoop)
     }
 
-    async fn send_once(&self, request: &Request, url: Url) -> Result<reqwest::Response, SendError> {
+    async fn send_once(
+        &self,
+        request: &Request,
+        url: Url,
+        mut bearer: Option<&mut Bearer<'_>>,
+    ) -> Result<reqwest::Response, SendError> {
         self.check(&url).await?;
         let mut outgoing = reqwest::Request::new(request.method.clone(), url);
         outgoing.headers_mut().clone_from(&request.headers);
+        if let Some(bearer) = &mut bearer {
+            let carried = bearer.carried(&request.method, outgoing.url()).await.map_err(SendError::NotAuthorized)?;
+            outgoing.headers_mut().extend(carried);
+        }
         if !request.body.is_empty() {
             *outgoing.body_mut() = Some(request.body.clone().into());
         }
-        self.client.execute(outgoing).await.map_err(|error| SendError::of(&error, &self.way))
+        let answer = self.client.execute(outgoing).await.map_err(|error| SendError::of(&error, &self.way))?;
+        if let Some(bearer) = bearer {
+            bearer.answered(answer.status(), answer.headers());
+        }
+        Ok(answer)
     }
 
     /// Refuses what may not be dialled. A name is checked where it is resolved, which is here if a proxy does the rest: one
@@ -207,7 +267,12 @@ fn response(answer: reqwest::Response, url: Url) -> Result<Response, SendError> 
         return Err(SendError::Redirected { status, to: place(&answer, &url).as_ref().map(shown_url) });
     }
     let headers = answer.headers().clone();
-    Ok(Response { status, headers, url, body: Body::new(answer) })
+    Ok(Response { status, headers, url, body: Body::new(answer), not_authorized: None })
+}
+
+fn never_content() -> NotAuthorized {
+    let reason = format!("the server was not content with any of {} logins", MOST_REFUSALS + 1);
+    NotAuthorized { remedy: Remedy::Reading, reason }
 }
 
 /// What is wrong with a head that the HTTP library takes all the same.

@@ -11,24 +11,82 @@ pub enum Reach {
     Anywhere,
     /// To addresses of the public internet alone: a server said where to go.
     PublicOnly,
+    /// To addresses of the public internet and of one zone: a server said where to go that is itself in that zone.
+    PublicAnd(Zone),
+}
+
+/// A part of the network that nobody sees from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Zone {
+    /// This machine.
+    Loopback,
+    /// The network of a house or a company, shared and unique local addresses included (RFC 1918, 6598, 4193).
+    Private,
+    /// Whatever is on the same wire (RFC 3927, 4291).
+    LinkLocal,
 }
 
 impl Reach {
     /// Whether this address may be dialled.
     pub fn allows(&self, address: IpAddr) -> bool {
-        match (self, address) {
-            (Self::Anywhere, _) => true,
-            (Self::PublicOnly, IpAddr::V4(address)) => is_public_v4(address),
-            (Self::PublicOnly, IpAddr::V6(address)) => is_public_v6(address),
+        match self {
+            Self::Anywhere => true,
+            Self::PublicOnly => is_public(address),
+            Self::PublicAnd(zone) => is_public(address) || Zone::of(address) == Some(*zone),
         }
     }
 }
+
+impl Zone {
+    /// The zone an address is in. A public one is in none, nor is one that is of no use to a server.
+    ///
+    /// Sees through mapped addresses only: what a tunnel carries (NAT64, 6to4, Teredo) ends up in somebody else's zone.
+    pub fn of(address: IpAddr) -> Option<Self> {
+        match address.to_canonical() {
+            address if CREDENTIALS.contains(&address) => None,
+            IpAddr::V4(address) => zone_of_v4(address),
+            IpAddr::V6(address) => zone_of_v6(address),
+        }
+    }
+}
+
+/// Where clouds hand credentials to whoever asks from inside: no neighbour of a server's has business there.
+const CREDENTIALS: [IpAddr; 3] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
 
 /// The address that the host of a URL is, rather than a name to be resolved; IPv6 has its brackets, as in a URL.
 pub fn literal(host: &str) -> Option<IpAddr> {
     match host.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']')?.parse().ok().map(IpAddr::V6),
         None => host.parse().ok().map(IpAddr::V4),
+    }
+}
+
+fn zone_of_v4(address: Ipv4Addr) -> Option<Zone> {
+    match address.octets() {
+        [127, ..] => Some(Zone::Loopback),
+        [10, ..] | [172, 16..32, ..] | [192, 168, ..] | [100, 64..128, ..] => Some(Zone::Private),
+        [169, 254, ..] => Some(Zone::LinkLocal),
+        _ => None,
+    }
+}
+
+fn zone_of_v6(address: Ipv6Addr) -> Option<Zone> {
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 1] => Some(Zone::Loopback),
+        [0xfc00..0xfe00, ..] => Some(Zone::Private),
+        [0xfe80..0xfec0, ..] => Some(Zone::LinkLocal),
+        _ => None,
+    }
+}
+
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
     }
 }
 
@@ -274,6 +332,65 @@ mod tests {
         for (addresses, expected) in [(&private[..], false), (&public[..], true)] {
             for address in addresses {
                 assert_eq!(Reach::PublicOnly.allows(address.parse().unwrap()), expected, "{address}");
+            }
+        }
+    }
+
+    #[test]
+    fn t40_a_zone_opens_itself_and_no_other() {
+        for (address, expected) in [
+            ("127.0.0.1", Some(Zone::Loopback)),
+            ("127.255.255.254", Some(Zone::Loopback)),
+            ("::1", Some(Zone::Loopback)),
+            ("::ffff:127.0.0.1", Some(Zone::Loopback)),
+            ("10.0.0.1", Some(Zone::Private)),
+            ("10.255.255.255", Some(Zone::Private)),
+            ("172.16.0.0", Some(Zone::Private)),
+            ("172.31.255.255", Some(Zone::Private)),
+            ("192.168.7.7", Some(Zone::Private)),
+            ("100.64.0.0", Some(Zone::Private)),
+            ("100.127.255.255", Some(Zone::Private)),
+            ("::ffff:10.0.0.1", Some(Zone::Private)),
+            ("fc00::", Some(Zone::Private)),
+            ("fdff::1", Some(Zone::Private)),
+            ("169.254.7.7", Some(Zone::LinkLocal)),
+            ("fe80::1", Some(Zone::LinkLocal)),
+            ("febf::1", Some(Zone::LinkLocal)),
+            ("::ffff:169.254.7.7", Some(Zone::LinkLocal)),
+            ("169.254.169.254", None),
+            ("::ffff:169.254.169.254", None),
+            ("100.100.100.200", None),
+            ("fd00:ec2::254", None),
+            ("0.0.0.0", None),
+            ("::", None),
+            ("::127.0.0.1", None),
+            ("64:ff9b::127.0.0.1", None),
+            ("64:ff9b::10.0.0.1", None),
+            ("2002:7f00:1::", None),
+            ("2002:a00:1::1", None),
+            ("fec0::1", None),
+            ("192.0.0.192", None),
+            ("192.0.2.1", None),
+            ("198.18.0.1", None),
+            ("224.0.0.1", None),
+            ("ff02::1", None),
+            ("255.255.255.255", None),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(Zone::of(address), expected, "{address}");
+            for zone in [Zone::Loopback, Zone::Private, Zone::LinkLocal] {
+                assert_eq!(Reach::PublicAnd(zone).allows(address), expected == Some(zone), "{address} from {zone:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_public_is_in_no_zone_and_open_to_all() {
+        for address in ["1.1.1.1", "9.9.9.9", "100.63.255.255", "172.32.0.1", "2606:4700::1111", "::ffff:1.1.1.1"] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(Zone::of(address), None, "{address}");
+            for zone in [Zone::Loopback, Zone::Private, Zone::LinkLocal] {
+                assert!(Reach::PublicAnd(zone).allows(address), "{address} from {zone:?}");
             }
         }
     }

@@ -4,6 +4,7 @@
 //! [`SendError::never_left`] has to agree with that count.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 
+mod authorizing;
 mod bodies;
 mod breaking;
 mod dialling;
