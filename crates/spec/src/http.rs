@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use url::Url;
 
 use crate::mask::{MASK, is_worth_hiding};
-use crate::{Secret, StdioSpec};
+use crate::{AuthSettings, Secret, StdioSpec};
 
 /// How to reach a server over HTTP.
 #[derive(Clone, PartialEq, Eq)]
@@ -26,6 +26,12 @@ pub struct HttpSpec {
     pub client_certificate: Option<PathBuf>,
     /// Repeats arguments in headers where a tool's schema says so. Without it such tools are withheld.
     pub mirror_arguments: bool,
+    /// How to log in, as far as that is said and not discovered.
+    pub login: Box<AuthSettings>,
+    /// Which of several accounts there is used; the usual one when absent.
+    pub account: Option<String>,
+    /// What its logins are kept under; its name when absent.
+    pub login_key: Option<String>,
     /// Values in the URL that may not be shown.
     pub hidden: Vec<Secret>,
 }
@@ -62,6 +68,9 @@ impl HttpSpec {
             extra_ca: Vec::new(),
             client_certificate: None,
             mirror_arguments: true,
+            login: Box::default(),
+            account: None,
+            login_key: None,
             hidden: Vec::new(),
         }
     }
@@ -125,6 +134,8 @@ impl fmt::Debug for HttpSpec {
             .field("extra_ca", &self.extra_ca)
             .field("client_certificate", &self.client_certificate)
             .field("mirror_arguments", &self.mirror_arguments)
+            .field("login", &self.login)
+            .field("account", &self.account)
             .finish()
     }
 }
@@ -186,6 +197,7 @@ mod tests {
         let mut spec = HttpSpec::new(Url::parse("https://me:hush@example.org/?key=hush").unwrap());
         spec.headers.push(("Authorization".to_owned(), Secret::new("hush")));
         spec.proxy = Some(Secret::new("http://u:hush@proxy"));
+        spec.login.client_secret = Some(Secret::new("hush"));
         assert!(!format!("{spec:?}").contains("hush"));
     }
 }

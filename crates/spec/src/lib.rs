@@ -5,6 +5,7 @@
 mod fingerprint;
 mod glob;
 mod http;
+mod login;
 mod mask;
 mod name;
 mod nearest;
@@ -18,6 +19,7 @@ mod untrusted;
 pub use fingerprint::Fingerprint;
 pub use glob::Glob;
 pub use http::{HttpForm, HttpSpec, ServerSpec, shown_url};
+pub use login::{Assertion, AuthSettings, Dpop, Grant};
 pub use mask::{masked_arguments, sounds_secret};
 pub use name::{BadServerName, ServerName, ToolId};
 pub use nearest::nearest;

@@ -1,8 +1,10 @@
 //! Texts without the secrets of a server.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -16,6 +18,9 @@ use crate::{EnvValue, HttpSpec, ServerSpec, StdioSpec, Surroundings};
 /// Values of fewer characters are no secrets worth the name, and would make ordinary words vanish.
 const SHORTEST: usize = 6;
 
+/// Spellings learned while a server is in use; older ones make room.
+const MOST_LEARNED: usize = 64;
+
 /// Headers whose values say nothing, and stand in many a message.
 const OPEN_HEADERS: [&str; 6] =
     ["accept", "accept-encoding", "accept-language", "content-type", "mcp-protocol-version", "user-agent"];
@@ -27,10 +32,12 @@ const OPEN_HEADERS: [&str; 6] =
 #[derive(Clone, Default)]
 pub struct Redactor {
     spellings: Vec<Finder<'static>>,
+    /// What comes and goes while the server is in use. Clones share it.
+    learned: Arc<RwLock<VecDeque<Finder<'static>>>>,
 }
 
 impl Redactor {
-    /// Knows the secrets of a server: in its environment, headers, arguments, URL and proxy.
+    /// Knows the secrets of a server: in its environment, headers, arguments, URL, proxy and login.
     pub fn new(spec: &ServerSpec, around: &Surroundings) -> Self {
         match spec {
             ServerSpec::Stdio(spec) => Self::for_process(spec, around),
@@ -79,6 +86,7 @@ impl Redactor {
         if let Some(proxy) = &spec.proxy {
             redactor.add_url(proxy.reveal());
         }
+        spec.login.secrets().for_each(|secret| redactor.add(secret.reveal()));
         redactor
     }
 
@@ -91,6 +99,25 @@ impl Redactor {
                 }
             }
         }
+    }
+
+    /// Hides what a header carries from now on, in every clone: for what is renewed while the server is in use. The last
+    /// few are remembered.
+    pub fn learn_header(&self, value: &str) {
+        let mut new = Self::default();
+        new.add_header(value);
+        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        for spelling in new.spellings {
+            if !learned.iter().any(|known| known.needle() == spelling.needle()) {
+                learned.push_back(spelling);
+            }
+        }
+        let surplus = learned.len().saturating_sub(MOST_LEARNED);
+        learned.drain(..surplus);
+    }
+
+    fn learned(&self) -> RwLockReadGuard<'_, VecDeque<Finder<'static>>> {
+        self.learned.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A header's value: what follows the scheme, and for `Basic` who it says is there.
@@ -139,7 +166,7 @@ impl Redactor {
 
     /// Whether there is nothing to hide.
     pub fn is_empty(&self) -> bool {
-        self.spellings.is_empty()
+        self.spellings.is_empty() && self.learned().is_empty()
     }
 
     /// The text with `***` for every secret.
@@ -155,7 +182,9 @@ impl Redactor {
         for end in text.match_indices('…').map(|(at, _)| at).chain([text.len()]) {
             let begun =
                 |spelling: &Finder<'_>| begun_at_end(&text.as_bytes()[..end], spelling.needle()).map(|from| from..end);
-            found.extend(self.spellings.iter().filter_map(begun).filter(|range| text.is_char_boundary(range.start)));
+            let learned = self.learned();
+            let begun = self.spellings.iter().chain(&*learned).filter_map(begun);
+            found.extend(begun.filter(|range| text.is_char_boundary(range.start)));
         }
         let found = merged(found);
         if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(replaced(text, &found)) }
@@ -180,9 +209,11 @@ impl Redactor {
 
     /// Where secrets stand, in order and apart.
     fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let learned = self.learned();
         let all = self
             .spellings
             .iter()
+            .chain(&*learned)
             .flat_map(|spelling| spelling.find_iter(text).map(|at| at..at + spelling.needle().len()));
         merged(all.collect())
     }
@@ -259,7 +290,7 @@ fn unescaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Secret;
+    use crate::{Assertion, Grant, Secret};
 
     fn known(value: &str) -> Redactor {
         let mut redactor = Redactor::default();
@@ -295,6 +326,22 @@ mod tests {
         assert_eq!(redactor.redact_cut("abcdefgh, abcde"), "***, abcde");
         assert_eq!(redactor.redact_cut("say abcdef… (code 3)"), "say ***… (code 3)");
         assert_eq!(&*redactor.redact_bytes(b"\xffabcdefgh\xff"), b"\xff***\xff");
+    }
+
+    #[test]
+    fn t50_what_is_learned_later_is_hidden_in_every_clone_and_the_last_few_stay() {
+        let redactor = Redactor::default();
+        let clone = redactor.clone();
+        assert!(clone.is_empty());
+        redactor.learn_header("Bearer first-token");
+        assert!(!clone.is_empty());
+        assert_eq!(clone.redact("Bearer first-token, Zmlyc3QtdG9rZW4"), "Bearer ***, ***");
+        assert_eq!(clone.redact_cut("first-tok"), "***");
+        for number in 0..1000 {
+            redactor.learn_header(&format!("DPoP token-{number}"));
+        }
+        assert_eq!(clone.redact("token-997 token-998 token-999"), "*** *** ***");
+        assert!(clone.learned().len() <= MOST_LEARNED);
     }
 
     #[test]
@@ -336,10 +383,17 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_its_secrets_in_headers_url_and_proxy() {
+    fn an_address_has_its_secrets_in_headers_url_proxy_and_login() {
         let mut spec = HttpSpec::new(Url::parse("https://me:url%2Dpass@h/?k=query%201&l=abc").unwrap());
         spec.proxy = Some(Secret::new("http://proxyuser:proxypass@proxy:1"));
         spec.hidden.push(Secret::new("hidden-1?"));
+        spec.login.client_secret = Some(Secret::new("client-pass"));
+        spec.login.grant = Grant::Enterprise {
+            token_url: "https://idp/token".to_owned(),
+            client_id: "public".to_owned(),
+            client_secret: Some(Secret::new("idp-pass")),
+            id_token: Assertion::Given(Secret::new("identity-token")),
+        };
         spec.headers = [
             ("Authorization", "Bearer bearer-token"),
             ("X-Login", "Basic dXNlcm5hbWU6cGFzc3dvcmQx"),
@@ -350,8 +404,9 @@ mod tests {
         .to_vec();
         let redactor = Redactor::new(&ServerSpec::Http(spec), &Surroundings::default());
         let text = "url-pass url%2Dpass query 1 query%201 proxyuser proxypass bearer-token Bearer header-key username \
-                    password1 dXNlcm5hbWU6cGFzc3dvcmQx bWU6dXJsLXBhc3M hidden-1 application/json";
-        let expected = "*** *** *** *** *** *** *** Bearer *** *** *** *** *** *** application/json";
+                    password1 dXNlcm5hbWU6cGFzc3dvcmQx bWU6dXJsLXBhc3M hidden-1 client-pass idp-pass identity-token \
+                    application/json";
+        let expected = "*** *** *** *** *** *** *** Bearer *** *** *** *** *** *** *** *** *** application/json";
         assert_eq!(redactor.redact(text), expected);
     }
 }

@@ -1,0 +1,43 @@
+//! What a request carries: the token, and the proof that it is ours where it is bound to a key.
+
+use url::{Host, Url};
+use wharf_net::{Carried, HeaderValue, Method, header};
+
+use super::memory::Held;
+use crate::dpop::{PROOF, Proven};
+use crate::token::Tokens;
+
+/// What a request carries; nothing where there are no tokens, or none that can be shown.
+pub(super) fn carried(held: &Held, method: &Method, url: &Url, nonce: Option<&str>, now: u64) -> Option<Carried> {
+    let tokens = held.kept.tokens.as_ref()?;
+    let mut headers = vec![(header::AUTHORIZATION, authorization(tokens)?)];
+    if tokens.is_bound() {
+        let about = Proven { method: method.as_str(), url: url.as_str(), nonce, token: Some(&tokens.access), now };
+        headers.push((PROOF, held.key.as_ref()?.proof(&about).ok()?));
+    }
+    Some(Carried { headers, serial: held.serial })
+}
+
+/// Whether there are tokens that a request can carry: a bound one is worth nothing without its key.
+pub(super) fn can_be_shown(held: &Held) -> bool {
+    let is_good = |tokens: &Tokens| authorization(tokens).is_some() && (held.key.is_some() || !tokens.is_bound());
+    held.kept.tokens.as_ref().is_some_and(is_good)
+}
+
+fn authorization(tokens: &Tokens) -> Option<HeaderValue> {
+    let scheme = if tokens.is_bound() { "DPoP" } else { "Bearer" };
+    let mut value = HeaderValue::try_from(format!("{scheme} {}", tokens.access.reveal())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Whether what is sent there is read by nobody on the way: https, or this machine.
+pub(super) fn is_confidential(url: &Url) -> bool {
+    match (url.scheme(), url.host()) {
+        ("https", _) => true,
+        ("http", Some(Host::Domain(name))) => name == "localhost" || name.ends_with(".localhost"),
+        ("http", Some(Host::Ipv4(address))) => address.is_loopback(),
+        ("http", Some(Host::Ipv6(address))) => address.is_loopback(),
+        _ => false,
+    }
+}

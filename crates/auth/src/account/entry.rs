@@ -1,0 +1,169 @@
+//! Logging in and logging out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+use wharf_net::Pending;
+
+use super::flight::Kind;
+use super::inner::Inner;
+use super::memory::Source;
+use crate::challenge::Challenge;
+use crate::error::LoginError;
+use crate::login::{Login, Logout};
+use crate::token::Tokens;
+use crate::vault::{Kept, VaultError};
+use crate::visitor::{VisitError, Visitor};
+
+/// How long a logout waits for another process that is renewing: longer than that takes.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How long getting tokens may take where no person is waited for: a request waits half a minute for them to be kept.
+const ALONE: Duration = Duration::from_secs(29);
+const ALONE_AND_KEPT: Duration = Duration::from_secs(30);
+
+/// What a login begins with.
+pub(super) struct Entry {
+    pub(super) visitor: Option<Arc<dyn Visitor>>,
+    /// What the server said.
+    pub(super) challenge: Option<Challenge>,
+    /// What is known of the issuer already, rather than what is kept as current.
+    pub(super) before: Option<Kept>,
+    /// What is asked for, where that is settled.
+    pub(super) scope: Option<String>,
+}
+
+impl Inner {
+    /// Logs in, or waits for the login under way. When nobody waits for it any more it is given up, but for what was
+    /// got already, which is kept.
+    pub(super) async fn log_in(self: &Arc<Self>, entry: Entry) -> Result<Login, LoginError> {
+        let (inner, epoch) = (self.clone(), self.memory().epoch);
+        let waiting = self.logins.join(Kind::Attended, || Box::pin(inner.enter(entry, epoch)) as Pending<_>);
+        waiting.outcome().await.unwrap_or_else(|| Err(given_up()))
+    }
+
+    /// Gets tokens where nobody has to be asked for it; where that has just failed, after a while.
+    pub(super) async fn get_alone(self: &Arc<Self>, entry: Entry) -> Result<(), LoginError> {
+        if let Some(error) = self.memory().paused(Instant::now()) {
+            return Err(error);
+        }
+        let got = timeout(ALONE_AND_KEPT, self.log_in(entry)).await;
+        got.unwrap_or_else(|_| Err(too_slow())).map(drop)
+    }
+
+    async fn enter(self: Arc<Self>, entry: Entry, epoch: u64) -> Result<Login, LoginError> {
+        let stored = match self.load().await {
+            // It is put aside, or left where it is, by whoever keeps the next login.
+            Err(LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. })) => None,
+            loaded => loaded?,
+        };
+        let spent = stored.as_ref().and_then(|stored| stored.tokens.clone());
+        let kept = self.obtain(entry, stored).await?;
+        let under_way = self.keeping.begin();
+        let keeping = tokio::spawn(async move {
+            let _under_way = under_way;
+            self.keep_login(kept, spent, epoch).await
+        });
+        keeping.await.unwrap_or_else(|_| Err(given_up()))
+    }
+
+    async fn obtain(&self, entry: Entry, stored: Option<Kept>) -> Result<Kept, LoginError> {
+        let before = entry.before.or(stored);
+        let obtaining = self.flows.log_in(entry.visitor, entry.challenge, before, entry.scope);
+        if !self.is_unattended {
+            return obtaining.await;
+        }
+        let obtained = timeout(ALONE, obtaining).await.unwrap_or_else(|_| Err(too_slow()));
+        obtained.inspect_err(|error| self.memory().pause(error.clone(), Instant::now()))
+    }
+
+    /// Keeps a login. What cannot be kept is used all the same: a person has been asked for it. `spent` is what it takes
+    /// the place of.
+    async fn keep_login(&self, kept: Kept, spent: Option<Tokens>, epoch: u64) -> Result<Login, LoginError> {
+        let lock = self.lock().await;
+        if self.memory().epoch != epoch {
+            self.flows.revoke(kept).await;
+            return Err(LoginError::Needed { scope: None });
+        }
+        let saved = match &lock {
+            Ok(_) => self.save(kept.clone()).await,
+            Err(error) => Err(error.clone()),
+        };
+        let source = source(saved, spent);
+        if self.memory().epoch != epoch {
+            self.take_back(kept).await?;
+            return Err(LoginError::Needed { scope: None });
+        }
+        self.settle(epoch, |memory| {
+            memory.agree(kept.asked.as_deref());
+            memory.hold(kept.clone(), source);
+            memory.resume();
+        })?;
+        Ok(Login { kept })
+    }
+
+    /// Forgets, then gives back. What is being renewed here meanwhile is given back by whoever renews it, and not waited
+    /// for; nobody joins what was begun before.
+    pub(super) async fn log_out(self: &Arc<Self>) -> Result<Logout, LoginError> {
+        let epoch = self.memory().forget();
+        let is_renewing = self.renewals.is_under_way();
+        self.logins.part();
+        self.renewals.part();
+        self.repairs.part();
+        self.step_ups.part();
+        let logout = self.remove_and_revoke().await?;
+        let (inner, under_way) = (self.clone(), self.keeping.begin());
+        let again = tokio::spawn(async move {
+            let _under_way = under_way;
+            inner.remove_again(epoch).await
+        });
+        if !is_renewing && let Ok(removed) = again.await {
+            removed?;
+        }
+        Ok(logout)
+    }
+
+    /// Another process may have kept something in the very moment of a logout; where it takes too long, it sees for
+    /// itself. Somebody who has logged in again since stays so.
+    async fn remove_again(&self, epoch: u64) -> Result<(), LoginError> {
+        let Ok(_lock) = self.lock_within(PATIENCE).await else { return Ok(()) };
+        if self.is_still_out(epoch) {
+            self.remove_and_revoke().await?;
+        }
+        Ok(())
+    }
+
+    fn is_still_out(&self, epoch: u64) -> bool {
+        let memory = self.memory();
+        memory.epoch == epoch && memory.held().is_none()
+    }
+
+    async fn remove_and_revoke(&self) -> Result<Logout, LoginError> {
+        let kept = self.in_vault(|vault, key| vault.load_all(key)).await;
+        let was_kept = self.in_vault(|vault, key| vault.remove(key)).await?;
+        let mut still_good = None;
+        for kept in kept.unwrap_or_default().into_iter().filter(|kept| kept.tokens.is_some()) {
+            still_good = still_good.or(self.flows.revoke(kept).await.trouble());
+        }
+        Ok(Logout { was_kept, still_good })
+    }
+}
+
+/// Where a login comes from that was to be kept.
+pub(super) fn source(saved: Result<(), LoginError>, spent: Option<Tokens>) -> Source {
+    match saved {
+        Ok(()) => Source::Issuer,
+        Err(error) => {
+            tracing::warn!(%error, "a login cannot be kept, and lasts as long as this process");
+            Source::Unkept(spent)
+        }
+    }
+}
+
+fn too_slow() -> LoginError {
+    LoginError::Unreachable(format!("getting tokens takes longer than {} s", ALONE_AND_KEPT.as_secs()))
+}
+
+fn given_up() -> LoginError {
+    VisitError::NotPossible("the login was given up".to_owned()).into()
+}

@@ -1,0 +1,226 @@
+//! Work that many wait for and one does.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use wharf_net::Pending;
+
+/// What happens to the work when nobody waits for it any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It is given up.
+    Attended,
+    /// It goes on to its end.
+    Detached,
+}
+
+/// One kind of work, of which others join what is under way.
+pub(super) struct Flights<T> {
+    current: Mutex<Option<Flight<T>>>,
+    work: Work,
+}
+
+/// Counts what is under way.
+#[derive(Default)]
+pub(super) struct Work(watch::Sender<usize>);
+
+/// Something is under way for as long as this is there.
+pub(super) struct UnderWay(watch::Sender<usize>);
+
+struct Flight<T> {
+    outcome: watch::Receiver<Option<T>>,
+    /// Gone once nobody waits; never there for work that goes on by itself.
+    seat: Option<Weak<Seat>>,
+}
+
+/// One who waits.
+pub(super) struct Waiting<T> {
+    outcome: watch::Receiver<Option<T>>,
+    _seat: Option<Arc<Seat>>,
+}
+
+/// Shared by all who wait. The last to leave ends the work.
+struct Seat(AbortHandle);
+
+impl<T: Clone + Send + Sync + 'static> Flights<T> {
+    pub(super) fn new() -> Self {
+        Self { current: Mutex::new(None), work: Work::default() }
+    }
+
+    /// Waits for what is under way, or begins it.
+    pub(super) fn join(&self, kind: Kind, work: impl FnOnce() -> Pending<T>) -> Waiting<T> {
+        let mut current = self.current();
+        if let Some(waiting) = current.as_ref().and_then(Flight::board) {
+            return waiting;
+        }
+        let (sender, outcome) = watch::channel(None);
+        let (work, under_way) = (work(), self.work.begin());
+        let task = tokio::spawn(async move {
+            let value = work.await;
+            drop(under_way);
+            let _ = sender.send(Some(value));
+        });
+        let seat = (kind == Kind::Attended).then(|| Arc::new(Seat(task.abort_handle())));
+        *current = Some(Flight { outcome: outcome.clone(), seat: seat.as_ref().map(Arc::downgrade) });
+        Waiting { outcome, _seat: seat }
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.work.is_under_way()
+    }
+
+    /// Lets nobody else join what is under way. Those who wait for it go on waiting.
+    pub(super) fn part(&self) {
+        *self.current() = None;
+    }
+
+    /// Waits until nothing is under way.
+    pub(super) async fn settled(&self) {
+        self.work.settled().await;
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Flight<T>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Work {
+    pub(super) fn begin(&self) -> UnderWay {
+        self.0.send_modify(|count| *count += 1);
+        UnderWay(self.0.clone())
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        *self.0.borrow() > 0
+    }
+
+    /// Waits until nothing is under way.
+    pub(super) async fn settled(&self) {
+        // It is never closed, since one end of it is here.
+        let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+impl<T> Flight<T> {
+    fn board(&self) -> Option<Waiting<T>> {
+        let seat = match &self.seat {
+            Some(seat) => Some(seat.upgrade()?),
+            None => None,
+        };
+        self.is_under_way().then(|| Waiting { outcome: self.outcome.clone(), _seat: seat })
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.outcome.borrow().is_none() && self.outcome.has_changed().is_ok()
+    }
+}
+
+impl<T: Clone> Waiting<T> {
+    /// What came of it; nothing where it broke off.
+    pub(super) async fn outcome(mut self) -> Option<T> {
+        let outcome = self.outcome.wait_for(Option::is_some).await.ok()?;
+        outcome.clone()
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    struct Bench {
+        flights: Flights<u32>,
+        begun: Arc<AtomicU32>,
+        ended: Arc<AtomicU32>,
+        gate: Arc<Semaphore>,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let counter = || Arc::new(AtomicU32::new(0));
+            Self { flights: Flights::new(), begun: counter(), ended: counter(), gate: Arc::new(Semaphore::new(0)) }
+        }
+
+        fn join(&self, kind: Kind) -> Waiting<u32> {
+            let (begun, ended, gate) = (self.begun.clone(), self.ended.clone(), self.gate.clone());
+            self.flights.join(kind, || {
+                Box::pin(async move {
+                    let number = begun.fetch_add(1, Ordering::Relaxed) + 1;
+                    gate.acquire().await.unwrap().forget();
+                    ended.fetch_add(1, Ordering::Relaxed);
+                    number
+                })
+            })
+        }
+
+        fn counts(&self) -> (u32, u32) {
+            (self.begun.load(Ordering::Relaxed), self.ended.load(Ordering::Relaxed))
+        }
+    }
+
+    #[tokio::test]
+    async fn all_but_the_first_wait_for_the_first() {
+        let bench = Bench::new();
+        let waiting: Vec<_> = (0..100).map(|_| bench.join(Kind::Detached)).collect();
+        bench.gate.add_permits(1);
+        for one in waiting {
+            assert_eq!(one.outcome().await, Some(1));
+        }
+        assert_eq!(bench.counts(), (1, 1));
+        bench.gate.add_permits(1);
+        assert_eq!(bench.join(Kind::Detached).outcome().await, Some(2));
+        assert!(!bench.flights.is_under_way());
+    }
+
+    #[tokio::test]
+    async fn work_goes_on_or_is_given_up_when_nobody_waits() {
+        for (kind, expected) in [(Kind::Detached, (1, 1)), (Kind::Attended, (2, 1))] {
+            let bench = Bench::new();
+            let (one, other) = (bench.join(kind), bench.join(kind));
+            tokio::task::yield_now().await;
+            drop(one);
+            assert!(bench.flights.is_under_way());
+            drop(other);
+            tokio::task::yield_now().await;
+            let again = bench.join(kind);
+            bench.gate.add_permits(1);
+            again.outcome().await.unwrap();
+            assert_eq!(bench.counts(), expected, "{kind:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn it_is_settled_when_nothing_is_under_way_that_nobody_joins_any_more() {
+        let bench = Bench::new();
+        bench.flights.settled().await;
+        let doomed = bench.join(Kind::Detached);
+        bench.flights.part();
+        let next = bench.join(Kind::Detached);
+        let settled = bench.flights.settled();
+        tokio::pin!(settled);
+        tokio::select! {
+            biased;
+            () = &mut settled => panic!("two are under way"),
+            () = tokio::task::yield_now() => {}
+        }
+        bench.gate.add_permits(2);
+        settled.await;
+        assert_eq!((doomed.outcome().await, next.outcome().await), (Some(1), Some(2)));
+    }
+}

@@ -1,0 +1,136 @@
+//! The way from an account to the authorization server: what it does there, apart from when and why.
+
+use std::sync::Arc;
+
+use url::Url;
+use wharf_net::Pending;
+
+use super::AccountOptions;
+use crate::challenge::Challenge;
+use crate::discovery::{self, Discovered, NamedBy};
+use crate::dpop::Nonces;
+use crate::error::LoginError;
+use crate::fetch::{Outside, shown};
+use crate::login::{self, Attempt};
+use crate::revoke::{self, Revoked};
+use crate::settings::AuthSettings;
+use crate::token::Tokens;
+use crate::vault::Kept;
+use crate::visitor::Visitor;
+
+/// What can be done at the server's authorization server.
+pub(super) trait Flows: Send + Sync {
+    /// Finds out where it is now.
+    fn discover(&self, challenge: Option<Challenge>) -> Pending<Result<Discovered, LoginError>>;
+    /// Logs in; `before` is the last login, whose client is used again at the same issuer.
+    fn log_in(
+        &self,
+        visitor: Option<Arc<dyn Visitor>>,
+        challenge: Option<Challenge>,
+        before: Option<Kept>,
+        scope: Option<String>,
+    ) -> Pending<Result<Kept, LoginError>>;
+    /// Exchanges a refresh token. What the answer leaves out because it stays as it was is in what this gives (O04).
+    fn renew(&self, kept: Kept) -> Pending<Result<Tokens, LoginError>>;
+    /// Gives tokens back, as far as that is possible.
+    fn revoke(&self, kept: Kept) -> Pending<Revoked>;
+}
+
+/// The real ones, over the network.
+pub(super) struct Online {
+    server: String,
+    url: Url,
+    settings: AuthSettings,
+    outside: Outside,
+    nonces: Nonces,
+    now: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Online {
+    pub(super) fn new(options: &AccountOptions) -> Arc<Self> {
+        let outside = Outside::new(&options.url, options.net.clone());
+        let AccountOptions { key, url, settings, now, .. } = options;
+        let (url, settings, now) = (url.clone(), settings.clone(), now.clone());
+        Arc::new(Self { server: key.server.clone(), url, settings, outside, nonces: Nonces::default(), now })
+    }
+
+    fn attempt(&self) -> Attempt<'_> {
+        Attempt {
+            outside: &self.outside,
+            url: &self.url,
+            settings: &self.settings,
+            server: &self.server,
+            nonces: &self.nonces,
+            now: &*self.now,
+        }
+    }
+
+    /// What the server said, and where it describes itself as it says to somebody it does not know.
+    async fn whole(&self, challenge: Option<Challenge>) -> Option<Challenge> {
+        match challenge {
+            Some(challenge) if challenge.resource_metadata.is_none() => {
+                let resource_metadata = self.outside.challenge().await.and_then(|said| said.resource_metadata);
+                Some(Challenge { resource_metadata, ..challenge })
+            }
+            Some(challenge) => Some(challenge),
+            None => self.outside.challenge().await,
+        }
+    }
+
+    /// Refuses to take it that the issuer has moved where nobody says so: nothing is registered at presumed addresses
+    /// because descriptions are away for a while.
+    async fn check_described(&self, challenge: Option<&Challenge>, before: &Kept) -> Result<(), LoginError> {
+        let origin = self.url.origin().ascii_serialization();
+        if before.issuer.is_empty() || before.issuer == origin {
+            return Ok(());
+        }
+        let found = discovery::discover(&self.outside, &self.url, challenge, &self.settings).await?;
+        if found.server.named != NamedBy::Presumed || found.server.issuer == before.issuer {
+            return Ok(());
+        }
+        let issuer = shown(&before.issuer);
+        Err(LoginError::Unreachable(format!(
+            "the server does not say where to log in; the last time it was `{issuer}`"
+        )))
+    }
+}
+
+impl Flows for Arc<Online> {
+    fn discover(&self, challenge: Option<Challenge>) -> Pending<Result<Discovered, LoginError>> {
+        let online = self.clone();
+        Box::pin(async move {
+            let challenge = match challenge {
+                None => online.whole(None).await,
+                challenge => challenge,
+            };
+            discovery::discover(&online.outside, &online.url, challenge.as_ref(), &online.settings).await
+        })
+    }
+
+    fn log_in(
+        &self,
+        visitor: Option<Arc<dyn Visitor>>,
+        challenge: Option<Challenge>,
+        before: Option<Kept>,
+        scope: Option<String>,
+    ) -> Pending<Result<Kept, LoginError>> {
+        let online = self.clone();
+        Box::pin(async move {
+            let challenge = online.whole(challenge).await;
+            if let Some(before) = &before {
+                online.check_described(challenge.as_ref(), before).await?;
+            }
+            login::log_in(&online.attempt(), visitor, challenge.as_ref(), before.as_ref(), scope).await
+        })
+    }
+
+    fn renew(&self, kept: Kept) -> Pending<Result<Tokens, LoginError>> {
+        let online = self.clone();
+        Box::pin(async move { login::renew(&online.attempt(), &kept).await })
+    }
+
+    fn revoke(&self, kept: Kept) -> Pending<Revoked> {
+        let online = self.clone();
+        Box::pin(async move { revoke::revoke(&online.attempt(), &kept).await })
+    }
+}

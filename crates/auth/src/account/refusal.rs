@@ -1,0 +1,216 @@
+//! What is done when the server is not content with what it was shown.
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, timeout};
+use wharf_net::{NotAuthorized, Pending, Refusal, Remedy};
+use wharf_spec::Untrusted;
+
+use super::carrying::is_confidential;
+use super::entry::Entry;
+use super::flight::Kind;
+use super::inner::Inner;
+use super::memory::is_hopeless;
+use super::renewal::PATIENCE;
+use crate::challenge::Challenge;
+use crate::discovery::{Discovered, NamedBy};
+use crate::error::{LoginError, TokenError};
+use crate::scope;
+use crate::vault::{Kept, VaultError};
+
+/// How much of a scope is shown.
+const SHOWN: usize = 300;
+
+impl Inner {
+    /// Does what it takes, or says what would.
+    ///
+    /// Dropped while it waits, a login that nobody else waits for is given up; a renewal goes on.
+    pub(super) async fn refused(self: Arc<Self>, refusal: Refusal) -> Result<(), NotAuthorized> {
+        let challenges = Challenge::all(&refusal.headers);
+        let wants_more = challenges.iter().find(|challenge| says(challenge, "insufficient_scope"));
+        let mended = match (refusal.status, wants_more) {
+            _ if !is_confidential(&self.url) => Err(LoginError::Unsafe("tokens are sent over https only".to_owned())),
+            (403, Some(challenge)) => self.step_up(refusal.serial, challenge.clone()).await,
+            (403, None) => return Err(forbidden()),
+            _ if self.takes_nonce(&refusal, &challenges) => Ok(()),
+            _ => self.turned_away(refusal.serial, Challenge::best(challenges)).await,
+        };
+        mended.map_err(not_authorized)
+    }
+
+    /// Whether the server wants only another nonce in the proof, which it has given: it was noted with the answer.
+    fn takes_nonce(&self, refusal: &Refusal, challenges: &[Challenge]) -> bool {
+        if !challenges.iter().any(|challenge| says(challenge, "use_dpop_nonce")) {
+            return false;
+        }
+        let has_nonce = self.nonces.of(self.url.as_str()).is_some();
+        let mut memory = self.memory();
+        memory.is_stale(refusal.serial) || (has_nonce && memory.take_nonce())
+    }
+
+    async fn turned_away(
+        self: &Arc<Self>,
+        serial: Option<u64>,
+        challenge: Option<Challenge>,
+    ) -> Result<(), LoginError> {
+        if self.memory().is_stale(serial) {
+            return Ok(());
+        }
+        if challenge.is_some() {
+            self.memory().challenge.clone_from(&challenge);
+        }
+        let inner = self.clone();
+        let waiting = self
+            .repairs
+            .join(Kind::Attended, || Box::pin(async move { inner.repair(serial, challenge).await }) as Pending<_>);
+        waiting.outcome().await.unwrap_or_else(|| Err(LoginError::Unreachable("it broke off".to_owned())))
+    }
+
+    /// Another process's tokens, then a renewal where they came from, then a login.
+    async fn repair(self: &Arc<Self>, serial: Option<u64>, challenge: Option<Challenge>) -> Result<(), LoginError> {
+        let damage = match self.catch_up(serial).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => None,
+            Err(LoginError::Vault(error @ (VaultError::Damaged { .. } | VaultError::Elsewhere { .. }))) => Some(error),
+            Err(error) => return Err(error),
+        };
+        let strikes = self.memory().strike();
+        if is_hopeless(strikes) && self.can_log_in() {
+            return Err(LoginError::NotTaken);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        let known = self.known(challenge.as_ref()).await?;
+        if strikes == 0
+            && let Some(serial) = known.renewable
+        {
+            match self.renew_by(serial, deadline).await {
+                Err(error) if !error.is_passing() && self.can_log_in() => {
+                    tracing::debug!(%error, "a new login is needed");
+                }
+                outcome => return outcome,
+            }
+        }
+        if !self.can_log_in() {
+            return Err(damage.map_or(LoginError::Needed { scope: None }, LoginError::Vault));
+        }
+        let asked = known.before.as_ref().and_then(|before| before.asked.as_deref());
+        let wanted = challenge.as_ref().and_then(|challenge| challenge.scope.as_deref());
+        let scope = asked.and_then(|asked| scope::union(Some(asked), wanted));
+        self.log_in_again(Entry { visitor: self.visitor.clone(), challenge, before: known.before, scope }).await
+    }
+
+    async fn log_in_again(self: &Arc<Self>, entry: Entry) -> Result<(), LoginError> {
+        if self.is_unattended { self.get_alone(entry).await } else { self.log_in(entry).await.map(drop) }
+    }
+
+    /// Takes over what another process has kept since; says whether there was something new.
+    async fn catch_up(&self, serial: Option<u64>) -> Result<bool, LoginError> {
+        if self.memory().is_stale(serial) {
+            return Ok(true);
+        }
+        let over = self.memory().held().map(|held| held.serial);
+        let stored = self.load().await?;
+        Ok(self.memory().adopt(over, stored.as_ref(), (self.now)()))
+    }
+
+    /// What is known of the issuer that the server names now. Where it is another than before, nothing that was got
+    /// there is shown to it, nor renewed at the old one.
+    async fn known(&self, challenge: Option<&Challenge>) -> Result<Known, LoginError> {
+        let Some(held) = self.memory().held() else { return Ok(Known::default()) };
+        let refresh = held.kept.tokens.as_ref().and_then(|tokens| tokens.refresh.as_ref());
+        let renewable = refresh.map(|_| held.serial);
+        if renewable.is_none() && !self.can_log_in() {
+            return Ok(Known::default());
+        }
+        let issuer = match self.named_now(challenge).await {
+            // One of several is as good as the first.
+            Ok(found) if found.issuers.contains(&held.kept.issuer) => held.kept.issuer.clone(),
+            // Where nothing is described, nobody has said that it has moved.
+            Ok(found) if found.server.named == NamedBy::Presumed => held.kept.issuer.clone(),
+            Ok(found) => found.server.issuer,
+            Err(error @ (LoginError::WrongResource { .. } | LoginError::Unsafe(_))) => return Err(error),
+            // A refresh token may always be shown to whom it comes from.
+            Err(_) if renewable.is_some() => held.kept.issuer.clone(),
+            Err(error) => return Err(error),
+        };
+        if held.kept.issuer.is_empty() || held.kept.issuer == issuer {
+            return Ok(Known { renewable, before: Some(held.kept.clone()) });
+        }
+        let before = self.in_vault(move |vault, key| vault.load_at(key, &issuer)).await?;
+        Ok(Known { renewable: None, before })
+    }
+
+    /// Which issuer the server names, found out in time for a renewal.
+    async fn named_now(&self, challenge: Option<&Challenge>) -> Result<Discovered, LoginError> {
+        let found = timeout(PATIENCE / 2, self.flows.discover(challenge.cloned())).await;
+        found.unwrap_or_else(|_| Err(LoginError::Unreachable("the server does not say where to log in".to_owned())))
+    }
+
+    /// Asks for what was asked for before and what is missing.
+    async fn step_up(self: &Arc<Self>, serial: Option<u64>, challenge: Challenge) -> Result<(), LoginError> {
+        if self.memory().is_stale(serial) {
+            return Ok(());
+        }
+        self.memory().want(challenge.scope.as_deref());
+        let inner = self.clone();
+        let waiting = self.step_ups.join(Kind::Attended, || {
+            Box::pin(async move { inner.ask_for_more(serial, challenge).await }) as Pending<_>
+        });
+        waiting.outcome().await.unwrap_or_else(|| Err(LoginError::Unreachable("it broke off".to_owned())))
+    }
+
+    async fn ask_for_more(self: &Arc<Self>, serial: Option<u64>, challenge: Challenge) -> Result<(), LoginError> {
+        if self.catch_up(serial).await? {
+            return Ok(());
+        }
+        let scope = self.wanted();
+        let shown = Untrusted::new(scope.as_deref().unwrap_or("more")).shortened(SHOWN).to_string();
+        if !self.can_log_in() {
+            return Err(LoginError::Needed { scope: Some(shown) });
+        }
+        let counted = self.memory().step_up(Instant::now());
+        counted
+            .map_err(|times| LoginError::StepUps { times: u32::try_from(times).unwrap_or(u32::MAX), scope: shown })?;
+        let visitor = self.visitor.clone();
+        self.log_in_again(Entry { visitor, challenge: Some(challenge), before: None, scope }).await
+    }
+
+    /// What was asked for before and has been wanted since.
+    fn wanted(&self) -> Option<String> {
+        let memory = self.memory();
+        memory.wanted().or_else(|| memory.asked())
+    }
+}
+
+/// What is known of the issuer that the server names.
+#[derive(Default)]
+struct Known {
+    /// The serial of what can be renewed there.
+    renewable: Option<u64>,
+    /// The last login there.
+    before: Option<Kept>,
+}
+
+fn says(challenge: &Challenge, error: &str) -> bool {
+    challenge.error.as_deref() == Some(error)
+}
+
+fn forbidden() -> NotAuthorized {
+    let reason = "the server does not allow it, and says nothing that a login could change".to_owned();
+    NotAuthorized { remedy: Remedy::Reading, reason }
+}
+
+/// What would help, by what went wrong.
+pub(super) fn not_authorized(error: LoginError) -> NotAuthorized {
+    let remedy = match &error {
+        LoginError::Needed { scope: Some(scope) } => Remedy::Scope(scope.clone()),
+        LoginError::Needed { scope: None }
+        | LoginError::Denied(_)
+        | LoginError::Visit(_)
+        | LoginError::Token(TokenError::Refused { .. })
+        | LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. }) => Remedy::Login,
+        error if error.is_passing() => Remedy::Waiting,
+        _ => Remedy::Reading,
+    };
+    NotAuthorized { remedy, reason: error.to_string() }
+}

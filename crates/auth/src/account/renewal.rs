@@ -1,0 +1,197 @@
+//! Renewing: one at a time in this process and across processes, and never so that a rotated token is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+use wharf_net::Pending;
+
+use super::entry::source;
+use super::flight::Kind;
+use super::inner::Inner;
+use super::memory::{Held, Memory, Source, Start};
+use crate::discovery::NamedBy;
+use crate::error::{LoginError, TokenError};
+use crate::token::Tokens;
+use crate::vault::Kept;
+
+/// How long a request waits for a renewal.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Inner {
+    /// Renews what has this serial. Of many at once, one does it.
+    ///
+    /// Dropped while it waits, the renewal goes on: what the authorization server gives is kept in any case.
+    pub(super) async fn renew(self: &Arc<Self>, serial: u64) -> Result<(), LoginError> {
+        self.renew_by(serial, Instant::now() + PATIENCE).await
+    }
+
+    pub(super) async fn renew_by(self: &Arc<Self>, serial: u64, deadline: Instant) -> Result<(), LoginError> {
+        if let Some(error) = self.memory().paused(Instant::now()) {
+            return Err(error);
+        }
+        let inner = self.clone();
+        let waiting = self.renewals.join(Kind::Detached, || Box::pin(inner.renew_once(serial)) as Pending<_>);
+        match timeout_at(deadline, waiting.outcome()).await {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => Err(unclear("renewing broke off")),
+            Err(_) => Err(unclear("renewing takes longer than 30 s")),
+        }
+    }
+
+    async fn renew_once(self: Arc<Self>, serial: u64) -> Result<(), LoginError> {
+        let outcome = self.renew_alone(serial).await;
+        match &outcome {
+            Ok(()) => self.memory().resume(),
+            Err(error) if error.needs_person() => self.memory().resume(),
+            Err(error) => self.memory().pause(error.clone(), Instant::now()),
+        }
+        outcome
+    }
+
+    async fn renew_alone(&self, serial: u64) -> Result<(), LoginError> {
+        let epoch = self.memory().epoch;
+        let _lock = self.lock().await?;
+        let held = self.memory().held();
+        // Whoever came too late for the flight before this one finds its work done.
+        let Some(held) = held.filter(|held| held.serial == serial) else { return Ok(()) };
+        match held.start(self.load().await?, (self.now)()) {
+            Start::Nothing => self.nothing_left(epoch),
+            Start::Adopt(kept) => self.settle(epoch, |memory| memory.hold(kept, Source::Vault)),
+            Start::Renew(kept) => {
+                let kept = self.located(kept).await?;
+                match self.flows.renew(kept.clone()).await {
+                    Ok(tokens) if self.is_logged_out(&held, epoch).await => self.give_back(kept, tokens, epoch).await,
+                    Ok(tokens) => self.keep_renewed(kept, tokens, epoch).await,
+                    Err(error) => self.not_renewed(kept, tempered(error), epoch).await,
+                }
+            }
+        }
+    }
+
+    /// Finds out where to renew what was kept in the flat form, which does not say. It is shown to an issuer that
+    /// describes itself, and to no other than it comes from where that is known.
+    async fn located(&self, kept: Kept) -> Result<Kept, LoginError> {
+        if !kept.token_endpoint.is_empty() {
+            return Ok(kept);
+        }
+        let found = self.flows.discover(None).await?;
+        let is_other = !kept.issuer.is_empty() && kept.issuer != found.server.issuer;
+        if is_other || found.server.named == NamedBy::Presumed {
+            return Err(LoginError::Needed { scope: None });
+        }
+        Ok(Kept {
+            issuer: found.server.issuer,
+            url: if kept.url.is_empty() { self.url.as_str().to_owned() } else { kept.url },
+            resource: kept.resource.or(found.resource),
+            token_endpoint: found.server.token_endpoint.unwrap_or_default(),
+            revocation_endpoint: found.server.revocation_endpoint,
+            ..kept
+        })
+    }
+
+    /// Somebody has logged out while this was renewed.
+    async fn give_back(&self, before: Kept, tokens: Tokens, epoch: u64) -> Result<(), LoginError> {
+        self.flows.revoke(Kept { tokens: Some(tokens), ..before }).await;
+        self.nothing_left(epoch)
+    }
+
+    /// Keeps what was renewed, and only then uses it. Where somebody has logged out meanwhile, it is given back.
+    async fn keep_renewed(&self, before: Kept, tokens: Tokens, epoch: u64) -> Result<(), LoginError> {
+        let spent = before.tokens.clone();
+        let kept = Kept { tokens: Some(tokens), renewed_at: (self.now)(), last_error: None, ..before };
+        let source = source(self.save(kept.clone()).await, spent);
+        if self.memory().epoch != epoch {
+            return self.take_back(kept).await;
+        }
+        self.settle(epoch, |memory| memory.hold(kept, source))
+    }
+
+    /// Keeps the tokens, whatever went wrong, unless they are known never to be taken again. Those that somebody has put
+    /// in their place meanwhile are never removed for it. That nothing can be noted changes nothing of what went wrong.
+    async fn not_renewed(&self, before: Kept, error: LoginError, epoch: u64) -> Result<(), LoginError> {
+        let stored = self.load().await.unwrap_or_else(|trouble| {
+            tracing::debug!(error = %trouble, "what is kept cannot be read");
+            None
+        });
+        let is_unchanged = stored.as_ref().is_some_and(|stored| stored.tokens == before.tokens);
+        let is_final = matches!(&error, LoginError::Token(error) if error.is_final());
+        if is_final && let Some(stored) = stored.as_ref().filter(|stored| self.is_news(stored, &before)) {
+            return self.settle(epoch, |memory| memory.hold(stored.clone(), Source::Vault));
+        }
+        let spent = before.tokens.clone();
+        let tokens = if is_final { None } else { before.tokens.clone() };
+        let kept = Kept { tokens, last_error: Some(error.to_string()), ..before };
+        let mut source = Source::Vault;
+        if is_unchanged
+            && self.memory().epoch == epoch
+            && stored.as_ref() != Some(&kept)
+            && let Err(trouble) = self.save(kept.clone()).await
+        {
+            tracing::warn!(error = %trouble, "that a login could not be renewed cannot be noted");
+            source = Source::Unkept(spent);
+        }
+        if is_final {
+            self.settle(epoch, |memory| memory.hold(kept, source))?;
+        }
+        Err(error)
+    }
+
+    fn is_news(&self, stored: &Kept, refused: &Kept) -> bool {
+        let is_older = self.memory().held().is_some_and(|held| held.is_older(stored));
+        stored.tokens.is_some() && stored.tokens != refused.tokens && !is_older
+    }
+
+    /// Whether somebody has logged out since, here or in another process.
+    async fn is_logged_out(&self, held: &Held, epoch: u64) -> bool {
+        self.memory().epoch != epoch || (!held.is_only_here() && matches!(self.load().await, Ok(None)))
+    }
+
+    /// Undoes what was kept in the moment of a logout.
+    pub(super) async fn take_back(&self, kept: Kept) -> Result<(), LoginError> {
+        self.in_vault(|vault, key| vault.remove(key)).await?;
+        self.flows.revoke(kept).await;
+        Err(LoginError::Needed { scope: None })
+    }
+
+    fn nothing_left(&self, epoch: u64) -> Result<(), LoginError> {
+        self.settle(epoch, Memory::hold_nothing)?;
+        Err(LoginError::Needed { scope: None })
+    }
+
+    /// Changes what is known, unless somebody has logged out since.
+    pub(super) fn settle(&self, epoch: u64, change: impl FnOnce(&mut Memory)) -> Result<(), LoginError> {
+        let mut memory = self.memory();
+        if memory.epoch != epoch {
+            return Err(LoginError::Needed { scope: None });
+        }
+        change(&mut memory);
+        Ok(())
+    }
+}
+
+/// A refusal of a refresh token that says nothing about the token or the client may not be one the next time (O03).
+fn tempered(error: LoginError) -> LoginError {
+    match error {
+        LoginError::Token(TokenError::Refused { code, description, status }) if !is_about_us(&code) => {
+            let said = description.map(|said| format!(" ({said})")).unwrap_or_default();
+            unclear(&format!("it refused with {code}{said}, status {status}"))
+        }
+        error => error,
+    }
+}
+
+/// Whether a new login is what helps: the token is not good any more, or the client is not (O11).
+fn is_about_us(code: &str) -> bool {
+    matches!(code, "invalid_grant" | "invalid_client" | "unauthorized_client")
+}
+
+/// Whether somebody has to log in before it is of use to renew again.
+pub(super) fn wants_login(error: &LoginError) -> bool {
+    let is_refused = matches!(error, LoginError::Token(TokenError::Refused { code, .. }) if is_about_us(code));
+    is_refused || error.needs_person()
+}
+
+fn unclear(what: &str) -> LoginError {
+    LoginError::Token(TokenError::Unclear(what.to_owned()))
+}

@@ -1,0 +1,177 @@
+//! What is not lost, and not left behind: the end of a program, a vault in trouble, a logout.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_net::Remedy;
+
+use super::script::{Bench, LIFE, Willing, carried, kept, key, refused_with};
+use crate::error::{LoginError, TokenError};
+use crate::vault::{Kept, Vault};
+
+const RENEW: &str = "renew r0 at https://as.example/token";
+const LOGIN: &str = "log in at https://as.example as new client for -";
+
+impl Bench {
+    /// Puts a directory where the draft of the file is written, so that nothing can be.
+    fn obstruct(&self) -> PathBuf {
+        let in_the_way = self.folder.path().join(".mcp-auth.json.wharf-tmp");
+        fs::create_dir_all(in_the_way.join("full")).unwrap();
+        in_the_way
+    }
+}
+
+/// Somebody asks for something, and is gone when the tokens are being renewed.
+async fn renewing() -> Bench {
+    let bench = Bench::logged_in();
+    bench.script.close();
+    bench.pass(LIFE);
+    let account = bench.account.clone();
+    let asking = tokio::spawn(async move { carried(&account).await });
+    bench.script.await_seen(RENEW).await;
+    asking.abort();
+    bench
+}
+
+#[tokio::test]
+async fn o05_the_end_of_a_program_waits_for_a_renewal_under_way() {
+    let bench = renewing().await;
+    let finishing = bench.account.finish();
+    tokio::pin!(finishing);
+    tokio::select! {
+        biased;
+        () = &mut finishing => panic!("it is being renewed"),
+        () = tokio::task::yield_now() => {}
+    }
+    assert_eq!(bench.tokens().0, "a0");
+    bench.script.open(1);
+    finishing.await;
+    assert_eq!(bench.tokens().0, "a1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn o05_the_end_of_a_program_does_not_wait_for_ever() {
+    let bench = renewing().await;
+    let began = tokio::time::Instant::now();
+    bench.account.finish().await;
+    assert!((Duration::from_secs(12)..Duration::from_secs(13)).contains(&began.elapsed()), "{:?}", began.elapsed());
+    bench.another().finish().await;
+}
+
+#[tokio::test]
+async fn a_login_that_cannot_be_kept_is_used_and_renewed_all_the_same() {
+    for was_logged_in in [false, true] {
+        let bench = if was_logged_in { Bench::logged_in() } else { Bench::new(None) };
+        let in_the_way = bench.obstruct();
+        bench.account.log_in(Arc::new(Willing)).await.unwrap();
+        assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+        assert_eq!(bench.kept().map(|kept| kept.tokens.unwrap().access.reveal().to_owned()).is_some(), was_logged_in);
+        fs::remove_dir_all(in_the_way).unwrap();
+        bench.pass(LIFE);
+        assert_eq!(bench.carried().await.unwrap().unwrap().0, "a2");
+        assert_eq!(bench.tokens().0, "a2");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_is_not_lost_to_somebody_who_never_lets_go_of_the_lock() {
+    let bench = Bench::new(None);
+    let _held = bench.vault.lock(&key(), Duration::ZERO).unwrap();
+    let account = bench.account.clone();
+    let waiting = tokio::spawn(async move { account.log_in(Arc::new(Willing)).await });
+    while !waiting.is_finished() {
+        tokio::time::advance(Duration::from_secs(10)).await;
+    }
+    waiting.await.unwrap().unwrap();
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+}
+
+#[tokio::test]
+async fn o12_what_is_in_a_keyring_that_is_not_in_use_can_be_forgotten_and_replaced() {
+    let bench = Bench::logged_in();
+    let noted = || {
+        let text = r#"{"version":1,"servers":{"s":{"accounts":{"":{"in_keyring":true}}}}}"#;
+        fs::write(bench.folder.path().join("mcp-auth.json"), text).unwrap();
+    };
+    noted();
+    assert_eq!(bench.carried().await.unwrap(), None);
+    let error = bench.refused(None).await.unwrap_err();
+    assert_eq!(error.remedy, Remedy::Login);
+    assert!(error.reason.contains("keyring"), "{error}");
+    assert!(bench.account.log_out().await.unwrap().was_kept);
+    assert_eq!(bench.kept(), None);
+    noted();
+    bench.account.log_in(Arc::new(Willing)).await.unwrap();
+    assert_eq!(bench.tokens().0, "a1");
+}
+
+#[tokio::test]
+async fn what_went_wrong_is_told_though_it_cannot_be_noted() {
+    for (answer, remedy) in
+        [(refused_with("invalid_grant"), Remedy::Login), (TokenError::Unclear("503".to_owned()), Remedy::Waiting)]
+    {
+        let bench = Bench::logged_in();
+        bench.script.answer(Err(answer.clone()));
+        bench.pass(LIFE);
+        let in_the_way = bench.obstruct();
+        assert_eq!(bench.carried().await.unwrap_err().remedy, remedy, "{answer:?}");
+        // What is known to be spent is not taken up again.
+        if remedy == Remedy::Login {
+            assert_eq!(bench.refused(None).await.unwrap_err().remedy, remedy);
+        }
+        assert_eq!(bench.script.seen(), [RENEW], "{answer:?}");
+        fs::remove_dir_all(in_the_way).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn o19_a_logout_wins_over_another_process_while_our_own_renewal_waits_for_it() {
+    let bench = Bench::logged_in();
+    bench.pass(LIFE);
+    let theirs = bench.vault.lock(&key(), Duration::ZERO).unwrap();
+    let account = bench.account.clone();
+    let waiting = tokio::spawn(async move { carried(&account).await });
+    while !bench.account.inner.renewals.is_under_way() {
+        tokio::task::yield_now().await;
+    }
+    assert!(bench.account.log_out().await.unwrap().was_kept);
+    bench.vault.save(&key(), &kept("theirs", Some("their-refresh"))).unwrap();
+    drop(theirs);
+    bench.account.finish().await;
+    let _ = waiting.await.unwrap();
+    assert_eq!(bench.kept(), None);
+    assert_eq!(bench.script.seen(), ["revoke a0", "revoke theirs"]);
+}
+
+#[tokio::test]
+async fn o19_a_login_after_a_logout_does_not_join_one_before_it() {
+    let bench = Bench::new(None);
+    bench.script.close();
+    let log_in = || {
+        let account = bench.account.clone();
+        tokio::spawn(async move { account.log_in(Arc::new(Willing)).await })
+    };
+    let doomed = log_in();
+    bench.script.await_seen(LOGIN).await;
+    bench.account.log_out().await.unwrap();
+    let next = log_in();
+    bench.script.await_times(2, LOGIN).await;
+    bench.script.open(2);
+    assert!(matches!(doomed.await.unwrap(), Err(LoginError::Needed { .. })));
+    assert_eq!(next.await.unwrap().unwrap().kept.tokens.unwrap().access.reveal(), "a2");
+    assert_eq!(bench.tokens().0, "a2");
+    assert_eq!(bench.script.seen(), [LOGIN, LOGIN, "revoke a1"]);
+}
+
+#[tokio::test]
+async fn a_logout_gives_back_what_was_got_from_every_issuer() {
+    let bench = Bench::logged_in();
+    let moved = Kept { issuer: "https://new.example".to_owned(), ..kept("new", None) };
+    bench.vault.save(&key(), &moved).unwrap();
+    assert!(bench.account.log_out().await.unwrap().was_kept);
+    let mut seen = bench.script.seen();
+    seen.sort();
+    assert_eq!(seen, ["revoke a0", "revoke new"]);
+}

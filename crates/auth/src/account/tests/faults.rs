@@ -1,0 +1,403 @@
+//! What can go wrong with tokens: O01–O03, O05, O06, O17–O20, T43, T47.
+
+use std::fs;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use wharf_net::{Authorizer, Credentials, HeaderMap, Method, Remedy, StatusCode};
+
+use super::script::{Bench, ISSUER, LIFE, SERVER, START, carried, kept, key, refusal, refused_with, tokens};
+use crate::discovery::NamedBy;
+use crate::error::TokenError;
+use crate::token::Tokens;
+use crate::vault::{Kept, Vault};
+
+const RENEW: &str = "renew r0 at https://as.example/token";
+
+#[tokio::test]
+async fn o01_tokens_are_renewed_half_a_minute_before_they_end() {
+    for (passed, expected) in [(0, "a0"), (LIFE - 30_001, "a0"), (LIFE - 30_000, "a1"), (LIFE + 300_000, "a1")] {
+        let bench = Bench::logged_in();
+        bench.pass(passed);
+        assert_eq!(bench.carried().await.unwrap().unwrap().0, expected, "{passed}");
+        assert_eq!(bench.tokens().0, expected, "{passed}");
+    }
+}
+
+#[tokio::test]
+async fn o01_a_token_that_the_server_finds_too_old_is_renewed_once() {
+    let bench = Bench::logged_in();
+    let (_, serial) = bench.carried().await.unwrap().unwrap();
+    bench.refused(Some(serial)).await.unwrap();
+    // Others who carried the old one learn of the new one.
+    bench.refused(Some(serial)).await.unwrap();
+    bench.refused(None).await.unwrap();
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+    assert_eq!(bench.script.seen(), [RENEW]);
+}
+
+#[tokio::test]
+async fn o02_t47_what_another_process_has_renewed_is_adopted_without_a_request() {
+    let bench = Bench::logged_in();
+    let other = bench.another();
+    for account in [&bench.account, &other] {
+        assert_eq!(carried(account).await.unwrap().unwrap().0, "a0");
+    }
+    bench.pass(LIFE);
+    assert_eq!(carried(&other).await.unwrap().unwrap().0, "a1");
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+    let (_, serial) = carried(&other).await.unwrap().unwrap();
+    other.answered(StatusCode::OK, &HeaderMap::new());
+    other.refused(refusal(401, "Bearer", Some(serial))).await.unwrap();
+    let (_, serial) = bench.carried().await.unwrap().unwrap();
+    bench.refused(Some(serial)).await.unwrap();
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a2");
+    assert_eq!(bench.script.seen(), [RENEW, "renew r1 at https://as.example/token"]);
+}
+
+#[tokio::test]
+async fn o02_what_another_process_has_renewed_long_ago_is_renewed_from_there() {
+    let bench = Bench::logged_in();
+    bench.carried().await.unwrap();
+    let theirs = Kept { tokens: Some(tokens("their-access", Some("their-refresh"))), ..kept("", None) };
+    bench.vault.save(&key(), &theirs).unwrap();
+    bench.pass(LIFE);
+    bench.carried().await.unwrap();
+    assert_eq!(bench.script.seen(), ["renew their-refresh at https://as.example/token"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn o03_only_invalid_grant_takes_the_tokens_away() {
+    let unclear = || TokenError::Unclear("500".to_owned());
+    for (answer, remedy, are_kept) in [
+        (refused_with("invalid_grant"), Remedy::Login, false),
+        (refused_with("invalid_client"), Remedy::Login, true),
+        (refused_with("unauthorized_client"), Remedy::Login, true),
+        (refused_with("invalid_request"), Remedy::Waiting, true),
+        (refused_with("temporarily_unavailable"), Remedy::Waiting, true),
+        (unclear(), Remedy::Waiting, true),
+    ] {
+        let bench = Bench::logged_in();
+        bench.script.answer(Err(answer.clone()));
+        bench.pass(LIFE);
+        assert_eq!(bench.carried().await.unwrap_err().remedy, remedy, "{answer:?}");
+        let kept = bench.kept().unwrap();
+        assert_eq!(kept.tokens.is_some(), are_kept, "{answer:?}");
+        assert_eq!((kept.issuer.as_str(), kept.client.id.as_str()), (ISSUER, "c"), "{answer:?}");
+        let said = if let TokenError::Refused { code, .. } = &answer { code.clone() } else { answer.to_string() };
+        assert!(kept.last_error.is_some_and(|error| error.contains(&said)), "{answer:?}");
+        // Not again at once, whatever it was.
+        let times = bench.script.seen().len();
+        let _ = bench.carried().await;
+        assert_eq!(bench.script.seen().len(), times, "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o03_renewing_is_tried_again_after_a_while_that_doubles() {
+    let bench = Bench::logged_in();
+    bench.pass(LIFE);
+    for (round, pause) in [1, 2, 4, 8, 16, 32, 60, 60].into_iter().enumerate() {
+        bench.script.answer(Err(TokenError::Unclear("503".to_owned())));
+        assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Waiting);
+        assert_eq!(bench.script.seen().len(), round + 1);
+        tokio::time::advance(Duration::from_millis(pause * 1000 - 1)).await;
+        assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Waiting);
+        assert_eq!(bench.script.seen().len(), round + 1, "within {pause} s");
+        tokio::time::advance(Duration::from_millis(2)).await;
+    }
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+}
+
+#[tokio::test]
+async fn o03_tokens_that_have_not_ended_are_used_when_renewing_fails_in_passing() {
+    let bench = Bench::logged_in();
+    bench.script.answer(Err(TokenError::Unclear("503".to_owned())));
+    bench.pass(LIFE - 10_000);
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a0");
+    bench.pass(10_000);
+    assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Waiting);
+    assert_eq!(bench.script.seen(), [RENEW]);
+}
+
+#[tokio::test]
+async fn t47_invalid_grant_takes_nothing_away_that_somebody_has_kept_meanwhile() {
+    let bench = Bench::logged_in();
+    bench.script.close();
+    bench.script.answer(Err(refused_with("invalid_grant")));
+    bench.pass(LIFE);
+    let account = bench.account.clone();
+    let waiting = tokio::spawn(async move { carried(&account).await });
+    bench.script.await_seen(RENEW).await;
+    let theirs = Tokens { expires_at: Some(START + 3 * LIFE), ..tokens("their-access", Some("their-refresh")) };
+    bench.vault.save(&key(), &Kept { tokens: Some(theirs), ..kept("", None) }).unwrap();
+    bench.script.open(1);
+    assert_eq!(waiting.await.unwrap().unwrap().unwrap().0, "their-access");
+    assert_eq!(bench.tokens().0, "their-access");
+}
+
+#[tokio::test]
+async fn o05_what_was_renewed_is_kept_before_it_is_used_and_whoever_asked_may_be_gone() {
+    let bench = Bench::logged_in();
+    bench.script.close();
+    bench.pass(LIFE);
+    let account = bench.account.clone();
+    let asking = tokio::spawn(async move { carried(&account).await });
+    bench.script.await_seen(RENEW).await;
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    bench.script.open(1);
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+    assert_eq!(bench.tokens(), ("a1".to_owned(), Some("r1".to_owned())));
+    assert_eq!(bench.script.seen(), [RENEW]);
+}
+
+#[tokio::test]
+async fn o05_what_cannot_be_kept_is_used_and_never_given_up_for_what_is_spent() {
+    let bench = Bench::logged_in();
+    bench.script.close();
+    bench.pass(LIFE);
+    let account = bench.account.clone();
+    let asking = tokio::spawn(async move { carried(&account).await });
+    bench.script.await_seen(RENEW).await;
+    // A directory where the draft of the file is written.
+    let in_the_way = bench.folder.path().join(".mcp-auth.json.wharf-tmp");
+    fs::create_dir_all(in_the_way.join("full")).unwrap();
+    bench.script.open(2);
+    assert_eq!(asking.await.unwrap().unwrap().unwrap().0, "a1");
+    assert_eq!(bench.tokens().0, "a0");
+    fs::remove_dir_all(in_the_way).unwrap();
+    bench.pass(LIFE);
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a2");
+    assert_eq!(bench.tokens().0, "a2");
+    assert_eq!(bench.script.seen(), [RENEW, "renew r1 at https://as.example/token"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn o06_nobody_renews_while_another_holds_the_lock() {
+    let bench = Bench::logged_in();
+    bench.pass(LIFE);
+    let held = bench.vault.lock(&key(), Duration::ZERO).unwrap();
+    let account = bench.account.clone();
+    let waiting = tokio::spawn(async move { carried(&account).await });
+    while !waiting.is_finished() {
+        tokio::time::advance(Duration::from_millis(100)).await;
+    }
+    assert_eq!(waiting.await.unwrap().unwrap_err().remedy, Remedy::Waiting);
+    while bench.account.inner.renewals.is_under_way() {
+        tokio::time::advance(Duration::from_millis(100)).await;
+    }
+    assert_eq!(bench.script.seen(), [""; 0]);
+    assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Waiting);
+    drop(held);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+}
+
+#[tokio::test]
+async fn o17_tokens_of_which_nobody_knows_when_they_end_are_good_until_refused() {
+    let bench = Bench::new(None);
+    let endless = Tokens { expires_at: None, ..tokens("endless", Some("r0")) };
+    bench.vault.save(&key(), &Kept { tokens: Some(endless), ..kept("", None) }).unwrap();
+    bench.pass(1_000 * LIFE);
+    let (token, serial) = bench.carried().await.unwrap().unwrap();
+    assert_eq!((token.as_str(), bench.script.seen().len()), ("endless", 0));
+    bench.refused(Some(serial)).await.unwrap();
+    assert_eq!(bench.script.seen(), [RENEW]);
+    let huge = Tokens { expires_at: Some(u64::MAX), ..tokens("huge", None) };
+    bench.vault.save(&key(), &Kept { tokens: Some(huge), ..kept("", None) }).unwrap();
+    assert_eq!(carried(&bench.another()).await.unwrap().unwrap().0, "huge");
+}
+
+#[tokio::test(start_paused = true)]
+async fn o18_a_hundred_callers_make_one_request_and_wait_half_a_minute() {
+    let bench = Bench::logged_in();
+    bench.script.close();
+    bench.pass(LIFE);
+    let began = tokio::time::Instant::now();
+    let callers: Vec<_> = (0..100)
+        .map(|_| {
+            let account = bench.account.clone();
+            tokio::spawn(async move { carried(&account).await })
+        })
+        .collect();
+    for caller in callers {
+        assert_eq!(caller.await.unwrap().unwrap_err().remedy, Remedy::Waiting);
+    }
+    let waited = began.elapsed();
+    assert!((Duration::from_secs(30)..Duration::from_secs(32)).contains(&waited), "{waited:?}");
+    bench.script.open(1);
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+    assert_eq!(bench.script.seen(), [RENEW]);
+}
+
+#[tokio::test]
+async fn o19_a_logout_wins_over_a_renewal_in_flight() {
+    let bench = Bench::logged_in();
+    bench.script.close();
+    bench.pass(LIFE);
+    let account = bench.account.clone();
+    let renewing = tokio::spawn(async move { carried(&account).await });
+    bench.script.await_seen(RENEW).await;
+    assert!(bench.account.log_out().await.unwrap().was_kept);
+    bench.script.open(1);
+    assert_eq!(renewing.await.unwrap().unwrap_err().remedy, Remedy::Login);
+    assert_eq!(bench.script.seen(), [RENEW, "revoke a0", "revoke a1"]);
+    assert_eq!(bench.kept(), None);
+    assert_eq!(bench.carried().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn o19_a_logout_in_another_process_wins_as_well() {
+    let bench = Bench::logged_in();
+    bench.script.close();
+    bench.pass(LIFE);
+    let account = bench.account.clone();
+    let renewing = tokio::spawn(async move { carried(&account).await });
+    bench.script.await_seen(RENEW).await;
+    let other = bench.another();
+    let leaving = tokio::spawn(async move { other.log_out().await });
+    bench.script.await_seen("revoke a0").await;
+    bench.script.open(1);
+    assert_eq!(renewing.await.unwrap().unwrap_err().remedy, Remedy::Login);
+    assert!(leaving.await.unwrap().unwrap().was_kept);
+    assert_eq!(bench.script.seen(), [RENEW, "revoke a0", "revoke a1"]);
+    assert_eq!(bench.kept(), None);
+}
+
+#[tokio::test]
+async fn o20_a_clock_that_jumps_costs_a_renewal_and_nothing_else() {
+    let day = 86_400_000;
+    let bench = Bench::logged_in();
+    bench.carried().await.unwrap();
+    bench.pass(day);
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+    bench.now.store(START - day, Ordering::Relaxed);
+    let (token, serial) = bench.carried().await.unwrap().unwrap();
+    assert_eq!(token, "a1");
+    bench.account.answered(StatusCode::OK, &HeaderMap::new());
+    bench.refused(Some(serial)).await.unwrap();
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a2");
+}
+
+#[tokio::test]
+async fn t43_tokens_are_shown_to_their_own_origin_and_never_in_the_clear() {
+    let bench = Bench::logged_in();
+    bench.carried().await.unwrap();
+    for (url, is_shown) in [
+        (SERVER, true),
+        ("https://mcp.example/else?where", true),
+        ("https://mcp.example:8443/mcp", false),
+        ("http://mcp.example/mcp", false),
+        ("https://mcp.example.evil/mcp", false),
+        ("https://evil/https://mcp.example/mcp", false),
+        ("https://mcp.example@evil/mcp", false),
+    ] {
+        let credentials = bench.account.credentials(&Method::GET, &url.parse().unwrap());
+        assert_eq!(matches!(credentials, Credentials::Ready(_)), is_shown, "{url}");
+        assert_eq!(matches!(credentials, Credentials::None), !is_shown, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn t43_what_was_got_for_another_address_is_not_shown_to_this_one() {
+    let bench = Bench::new(None);
+    for url in ["https://other.example/mcp", "http://mcp.example/mcp", "nonsense"] {
+        bench.vault.save(&key(), &Kept { url: url.to_owned(), ..kept("a0", Some("r0")) }).unwrap();
+        let account = bench.another();
+        assert_eq!(carried(&account).await.unwrap(), None, "{url}");
+        let refused = account.refused(refusal(401, "Bearer", None)).await;
+        assert_eq!(refused.unwrap_err().remedy, Remedy::Login, "{url}");
+    }
+    for (url, resource) in [
+        ("https://mcp.example/mcp", Some("https://mcp.example/other-tenant")),
+        ("https://mcp.example/mcp", Some("https://mcp.example/mcp/below")),
+        ("https://mcp.example/other-tenant", None),
+    ] {
+        let resource = resource.map(str::to_owned);
+        bench.vault.save(&key(), &Kept { url: url.to_owned(), resource, ..kept("a0", Some("r0")) }).unwrap();
+        assert_eq!(carried(&bench.another()).await.unwrap(), None, "{url}");
+    }
+    assert_eq!(bench.script.seen(), [""; 0]);
+}
+
+#[tokio::test]
+async fn o13_a_damaged_file_asks_for_a_login_when_the_server_does() {
+    let bench = Bench::logged_in();
+    fs::write(bench.folder.path().join("mcp-auth.json"), "{").unwrap();
+    assert_eq!(bench.carried().await.unwrap(), None);
+    let error = bench.refused(None).await.unwrap_err();
+    assert_eq!(error.remedy, Remedy::Login);
+    assert!(error.reason.contains("damaged"), "{error}");
+}
+
+#[tokio::test]
+async fn nothing_is_read_or_asked_for_a_server_that_wants_nothing() {
+    let bench = Bench::new(None);
+    for _ in 0..3 {
+        assert_eq!(bench.carried().await.unwrap(), None);
+    }
+    assert!(matches!(bench.account.credentials(&Method::GET, &SERVER.parse().unwrap()), Credentials::None));
+    assert_eq!((bench.script.seen.borrow().len(), fs::read_dir(bench.folder.path()).unwrap().count()), (0, 0));
+}
+
+fn flat() -> Kept {
+    Kept { issuer: String::new(), url: String::new(), token_endpoint: String::new(), ..kept("a0", Some("r0")) }
+}
+
+#[tokio::test]
+async fn the_flat_form_is_renewed_where_the_server_says_now() {
+    let bench = Bench::new(None).with(|options| options.takes_flat = true);
+    bench.vault.save(&key(), &flat()).unwrap();
+    bench.pass(LIFE);
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+    let kept = bench.kept().unwrap();
+    assert_eq!((kept.issuer.as_str(), kept.url.as_str()), (ISSUER, SERVER));
+    assert_eq!(bench.script.seen(), [RENEW]);
+}
+
+#[tokio::test]
+async fn t45_what_does_not_say_where_it_is_renewed_is_shown_to_no_other_and_to_nobody_presumed() {
+    let elsewhere = Kept { issuer: "https://other.example".to_owned(), ..flat() };
+    let unnamed = Kept { token_endpoint: String::new(), ..kept("a0", Some("r0")) };
+    for (kept, named) in [(flat(), NamedBy::Presumed), (unnamed, NamedBy::Presumed), (elsewhere, NamedBy::Metadata)] {
+        let bench = Bench::new(None).with(|options| options.takes_flat = true);
+        bench.script.find(Some(Ok(named)));
+        bench.vault.save(&key(), &kept).unwrap();
+        bench.pass(LIFE);
+        assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Login, "{kept:?}");
+        assert_eq!(bench.script.seen(), [""; 0], "{kept:?}");
+    }
+}
+
+#[tokio::test]
+async fn t43_the_flat_form_is_shown_only_where_the_entry_is_the_users_own() {
+    let bench = Bench::new(None);
+    bench.vault.save(&key(), &flat()).unwrap();
+    assert_eq!(bench.carried().await.unwrap(), None);
+    assert_eq!(bench.refused(None).await.unwrap_err().remedy, Remedy::Login);
+    let own = bench.with(|options| options.takes_flat = true);
+    assert_eq!(own.carried().await.unwrap().unwrap().0, "a0");
+}
+
+#[tokio::test]
+async fn o01_tokens_that_last_less_than_a_minute_are_renewed_when_half_of_it_is_over() {
+    for (passed, expected) in [(0, "a0"), (9_999, "a0"), (10_000, "a1"), (60_000, "a1")] {
+        let bench = Bench::new(None);
+        let short = Tokens { expires_at: Some(START + 20_000), ..tokens("a0", Some("r0")) };
+        bench.vault.save(&key(), &Kept { tokens: Some(short), ..kept("", None) }).unwrap();
+        bench.pass(passed);
+        assert_eq!(bench.carried().await.unwrap().unwrap().0, expected, "{passed}");
+    }
+}
+
+#[tokio::test]
+async fn o02_what_another_process_has_kept_and_has_ended_is_taken_over_where_nothing_can_be_renewed() {
+    let bench = Bench::new(None);
+    assert_eq!(bench.carried().await.unwrap(), None);
+    bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
+    bench.pass(LIFE);
+    bench.refused(None).await.unwrap();
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+    assert_eq!(bench.script.seen(), [RENEW]);
+}

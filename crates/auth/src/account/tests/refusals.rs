@@ -1,0 +1,219 @@
+//! What is done about being turned away: O01, O14, T45, T48.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+use wharf_net::{Authorizer, Credentials, HeaderMap, HeaderValue, Method, Refusal, Remedy, StatusCode};
+
+use super::super::{Account, AccountOptions};
+use super::script::{Bench, SERVER, Willing, carried, kept, key, refusal, refused_with, tokens};
+use crate::dpop::DpopKey;
+use crate::token::Tokens;
+use crate::vault::{Kept, Vault};
+
+const STEP_UP: &str = r#"Bearer error="insufficient_scope", scope="write""#;
+
+fn attended() -> Bench {
+    let bench = Bench::new(Some(Arc::new(Willing)));
+    bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
+    bench
+}
+
+#[tokio::test]
+async fn o01_a_server_that_is_never_content_does_not_go_on_for_ever() {
+    let bench = attended();
+    let mut refusals = 0;
+    let error = loop {
+        let serial = bench.carried().await.unwrap().map(|(_, serial)| serial);
+        refusals += 1;
+        assert!(refusals < 10);
+        bench.account.answered(StatusCode::UNAUTHORIZED, &refusal(401, "Bearer", None).headers);
+        if let Err(error) = bench.refused(serial).await {
+            break error;
+        }
+    };
+    assert_eq!((refusals, error.remedy), (3, Remedy::Reading));
+    assert_eq!(bench.script.seen().len(), 2, "{:?}", bench.script.seen());
+    let (_, serial) = bench.carried().await.unwrap().unwrap();
+    bench.refused(Some(serial)).await.unwrap_err();
+    assert_eq!(bench.script.seen().len(), 2);
+    // It is taken after all, and later refused again: that is another matter.
+    bench.account.answered(StatusCode::OK, &HeaderMap::new());
+    bench.refused(Some(serial)).await.unwrap();
+    assert_eq!(bench.script.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_is_refused_for_good_leads_to_a_login() {
+    let bench = attended();
+    bench.script.answer(Err(refused_with("invalid_grant")));
+    let (_, serial) = bench.carried().await.unwrap().unwrap();
+    bench.refused(Some(serial)).await.unwrap();
+    assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
+    let login = "log in at https://as.example as same client for read";
+    assert_eq!(bench.script.seen(), ["renew r0 at https://as.example/token", login]);
+}
+
+#[tokio::test]
+async fn without_a_person_there_is_only_saying_so() {
+    let bench = Bench::new(None);
+    assert_eq!(bench.refused(None).await.unwrap_err().remedy, Remedy::Login);
+    bench.vault.save(&key(), &kept("a0", None)).unwrap();
+    bench.refused(None).await.unwrap();
+    let (_, serial) = bench.carried().await.unwrap().unwrap();
+    assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, Remedy::Login);
+    let forbidden = bench.account.refused(refusal(403, "Bearer", Some(serial))).await;
+    assert_eq!(forbidden.unwrap_err().remedy, Remedy::Reading);
+    let more = bench.account.refused(refusal(403, STEP_UP, Some(serial))).await;
+    assert_eq!(more.unwrap_err().remedy, Remedy::Scope("read write".to_owned()));
+    assert_eq!(bench.script.seen(), [""; 0]);
+}
+
+#[tokio::test]
+async fn t45_o14_where_the_issuer_has_moved_nothing_old_is_shown_to_anybody() {
+    let bench = attended();
+    let (_, serial) = bench.carried().await.unwrap().unwrap();
+    bench.script.move_to("https://new.example");
+    bench.refused(Some(serial)).await.unwrap();
+    assert_eq!(bench.script.seen(), ["log in at https://new.example as new client for -"]);
+    assert_eq!(bench.kept().unwrap().issuer, "https://new.example");
+    let old = bench.vault.load_at(&key(), "https://as.example").unwrap();
+    assert_eq!(old, Some(kept("a0", Some("r0"))));
+    let without = Bench::logged_in();
+    let (_, serial) = without.carried().await.unwrap().unwrap();
+    without.script.move_to("https://new.example");
+    assert_eq!(without.refused(Some(serial)).await.unwrap_err().remedy, Remedy::Login);
+    assert_eq!(without.script.seen(), [""; 0]);
+}
+
+#[tokio::test]
+async fn t45_a_client_that_was_registered_at_the_new_issuer_before_is_used_again() {
+    let bench = attended();
+    let there = Kept { issuer: "https://new.example".to_owned(), tokens: None, asked: None, ..kept("", None) };
+    bench.vault.save(&key(), &there).unwrap();
+    bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
+    let (_, serial) = bench.carried().await.unwrap().unwrap();
+    bench.script.move_to("https://new.example");
+    bench.refused(Some(serial)).await.unwrap();
+    assert_eq!(bench.script.seen(), ["log in at https://new.example as same client for -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn t48_a_person_is_asked_for_more_twice_in_ten_minutes() {
+    let bench = attended();
+    let more = async || {
+        let (_, serial) = bench.carried().await.unwrap().unwrap();
+        bench.account.refused(refusal(403, STEP_UP, Some(serial))).await
+    };
+    more().await.unwrap();
+    tokio::time::advance(Duration::from_secs(300)).await;
+    more().await.unwrap();
+    let error = more().await.unwrap_err();
+    assert_eq!(error.remedy, Remedy::Reading);
+    assert!(error.reason.contains("read write"), "{error}");
+    let login = "log in at https://as.example as same client for read write";
+    assert_eq!(bench.script.seen(), [login, login]);
+    tokio::time::advance(Duration::from_secs(300)).await;
+    more().await.unwrap();
+    more().await.unwrap_err();
+}
+
+#[tokio::test]
+async fn t48_those_who_were_refused_before_the_last_step_up_only_try_again() {
+    let bench = attended();
+    let (_, serial) = bench.carried().await.unwrap().unwrap();
+    for _ in 0..5 {
+        bench.account.refused(refusal(403, STEP_UP, Some(serial))).await.unwrap();
+    }
+    assert_eq!(bench.script.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn tokens_are_never_got_for_a_server_they_could_not_be_shown_to() {
+    let bench = attended();
+    let mut options =
+        AccountOptions::new(key(), "http://mcp.example/mcp".parse().unwrap(), bench.vault.clone() as Arc<dyn Vault>);
+    options.visitor = Some(Arc::new(Willing));
+    let account = Account::with(options, Arc::new(bench.script.clone()));
+    let refused = account.refused(refusal(401, "Bearer", None)).await;
+    assert_eq!(refused.unwrap_err().remedy, Remedy::Reading);
+    assert_eq!(carried(&account).await.unwrap(), None);
+    assert_eq!(bench.script.seen(), [""; 0]);
+}
+
+fn bound() -> Bench {
+    let bench = Bench::new(None);
+    let key_of_ours = DpopKey::generate().unwrap().keep().clone();
+    let tokens = Tokens { token_type: "DPoP".to_owned(), ..tokens("bound", Some("r0")) };
+    let kept = Kept { tokens: Some(tokens), dpop_key: Some(key_of_ours), ..kept("", None) };
+    bench.vault.save(&key(), &kept).unwrap();
+    bench
+}
+
+/// The headers of the next request, and its serial.
+async fn proven(bench: &Bench) -> (String, Value, u64) {
+    let url = SERVER.parse().unwrap();
+    let carried = match bench.account.credentials(&Method::POST, &url) {
+        Credentials::Later(pending) => pending.await.unwrap().unwrap(),
+        Credentials::Ready(carried) => carried,
+        Credentials::None => panic!("nothing is carried"),
+    };
+    assert!(carried.headers.iter().all(|(_, value)| value.is_sensitive()));
+    let text = |index: usize| carried.headers[index].1.to_str().unwrap().to_owned();
+    let claims = URL_SAFE_NO_PAD.decode(text(1).split('.').nth(1).unwrap()).unwrap();
+    (text(0), serde_json::from_slice(&claims).unwrap(), carried.serial)
+}
+
+fn nonce_wanted(nonce: &'static str, serial: u64) -> Refusal {
+    let mut refusal = refusal(401, r#"DPoP error="use_dpop_nonce""#, Some(serial));
+    refusal.headers.insert("dpop-nonce", HeaderValue::from_static(nonce));
+    refusal
+}
+
+#[tokio::test]
+async fn a_nonce_that_the_server_wants_is_taken_without_a_renewal() {
+    let bench = bound();
+    let (token, first, serial) = proven(&bench).await;
+    assert_eq!((token.as_str(), first.get("nonce")), ("DPoP bound", None));
+    let wanted = nonce_wanted("n1", serial);
+    bench.account.answered(StatusCode::UNAUTHORIZED, &wanted.headers);
+    bench.account.refused(wanted.clone()).await.unwrap();
+    // Another request that was on its way with the old one.
+    bench.account.refused(wanted).await.unwrap();
+    let (_, second, _) = proven(&bench).await;
+    assert_eq!(second["nonce"], "n1");
+    assert_ne!(first["jti"], second["jti"]);
+    assert_eq!(bench.script.seen.borrow().len(), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_wants_one_nonce_after_the_other_does_not_go_on_for_ever() {
+    let bench = bound();
+    let mut nonces = 0;
+    while bench.script.seen().is_empty() {
+        let (_, _, serial) = proven(&bench).await;
+        nonces += 1;
+        assert!(nonces < 10);
+        let wanted = nonce_wanted("another", serial);
+        bench.account.answered(StatusCode::UNAUTHORIZED, &wanted.headers);
+        bench.account.refused(wanted).await.unwrap();
+    }
+    assert_eq!(nonces, 4);
+}
+
+#[tokio::test]
+async fn tokens_that_cannot_be_shown_are_renewed_when_the_server_asks() {
+    let bench = Bench::new(None);
+    for (access, token_type) in [("a\nb", "Bearer"), ("bound without a key", "DPoP")] {
+        let tokens = Tokens { token_type: token_type.to_owned(), ..tokens(access, Some("r0")) };
+        bench.vault.save(&key(), &Kept { tokens: Some(tokens), ..kept("", None) }).unwrap();
+        let account = bench.another();
+        assert_eq!(carried(&account).await.unwrap(), None);
+        account.refused(refusal(401, "Bearer", None)).await.unwrap();
+        assert!(carried(&account).await.unwrap().is_some(), "{token_type}");
+    }
+    assert_eq!(bench.script.seen(), ["renew r0 at https://as.example/token"; 2]);
+}

@@ -1,0 +1,314 @@
+//! The pretend authorization server, and an account at it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, watch};
+use url::Url;
+use wharf_net::{Authorizer, Credentials, HeaderMap, HeaderValue, Method, NotAuthorized, Pending, Refusal, header};
+use wharf_spec::Secret;
+
+use super::super::flows::Flows;
+use super::super::{Account, AccountOptions};
+use crate::challenge::Challenge;
+use crate::client::{Client, ClientOrigin, Proof};
+use crate::discovery::{Discovered, NamedBy, ServerMetadata};
+use crate::error::{LoginError, TokenError};
+use crate::revoke::Revoked;
+use crate::token::Tokens;
+use crate::vault::{AccountKey, FileVault, Kept, Vault};
+use crate::visitor::{Visit, VisitError, Visitor};
+
+pub(super) const SERVER: &str = "https://mcp.example/mcp";
+pub(super) const ISSUER: &str = "https://as.example";
+/// When tests begin, in Unix milliseconds.
+pub(super) const START: u64 = 1_800_000_000_000;
+/// How long tokens last, in milliseconds.
+pub(super) const LIFE: u64 = 3_600_000;
+
+/// What the authorization server does next.
+pub(super) struct Script {
+    issuer: Mutex<String>,
+    number: AtomicU64,
+    now: Arc<AtomicU64>,
+    /// Answers to renewals, before those that succeed.
+    pub(super) answers: Mutex<VecDeque<Result<Tokens, TokenError>>>,
+    /// How logins fail, before those that succeed.
+    pub(super) failures: Mutex<VecDeque<LoginError>>,
+    /// What is found out about where it is; nothing at all where nobody answers.
+    pub(super) found: Mutex<Option<Result<NamedBy, LoginError>>>,
+    /// What the server had said before each login.
+    pub(super) challenges: Mutex<Vec<Option<Challenge>>>,
+    /// Whatever was asked of it.
+    pub(super) seen: watch::Sender<Vec<String>>,
+    /// Renewals and logins wait here where it is closed.
+    pub(super) gate: Arc<Semaphore>,
+}
+
+/// An account with everything around it.
+pub(super) struct Bench {
+    pub(super) account: Account,
+    pub(super) script: Arc<Script>,
+    pub(super) vault: Arc<FileVault>,
+    pub(super) now: Arc<AtomicU64>,
+    pub(super) folder: TempDir,
+}
+
+impl Bench {
+    /// Somebody is logged in, and nobody is there to log in again.
+    pub(super) fn logged_in() -> Self {
+        let bench = Self::new(None);
+        bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
+        bench
+    }
+
+    pub(super) fn new(visitor: Option<Arc<dyn Visitor>>) -> Self {
+        let folder = TempDir::new().unwrap();
+        let vault = Arc::new(FileVault::new(folder.path().join("mcp-auth.json")));
+        let now = Arc::new(AtomicU64::new(START));
+        let script = Arc::new(Script {
+            issuer: Mutex::new(ISSUER.to_owned()),
+            number: AtomicU64::new(0),
+            now: now.clone(),
+            answers: Mutex::default(),
+            failures: Mutex::default(),
+            found: Mutex::new(Some(Ok(NamedBy::Metadata))),
+            challenges: Mutex::default(),
+            seen: watch::Sender::default(),
+            gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+        });
+        let options = options(vault.clone(), &now, visitor);
+        let account = Account::with(options, Arc::new(script.clone()));
+        Self { account, script, vault, now, folder }
+    }
+
+    /// The same with other options.
+    pub(super) fn with(self, change: impl FnOnce(&mut AccountOptions)) -> Self {
+        let mut options = options(self.vault.clone(), &self.now, None);
+        change(&mut options);
+        Self { account: Account::with(options, Arc::new(self.script.clone())), ..self }
+    }
+
+    /// The same account in what could be another process.
+    pub(super) fn another(&self) -> Account {
+        Account::with(options(self.vault.clone(), &self.now, None), Arc::new(self.script.clone()))
+    }
+
+    pub(super) fn pass(&self, milliseconds: u64) {
+        self.now.fetch_add(milliseconds, Ordering::Relaxed);
+    }
+
+    pub(super) fn kept(&self) -> Option<Kept> {
+        self.vault.load(&key()).unwrap()
+    }
+
+    /// The tokens that are kept.
+    pub(super) fn tokens(&self) -> (String, Option<String>) {
+        let tokens = self.kept().unwrap().tokens.unwrap();
+        (tokens.access.reveal().to_owned(), tokens.refresh.map(|refresh| refresh.reveal().to_owned()))
+    }
+
+    pub(super) async fn carried(&self) -> Result<Option<(String, u64)>, NotAuthorized> {
+        carried(&self.account).await
+    }
+
+    /// A 401 for what was carried.
+    pub(super) async fn refused(&self, serial: Option<u64>) -> Result<(), NotAuthorized> {
+        self.account.refused(refusal(401, "Bearer", serial)).await
+    }
+}
+
+fn options(vault: Arc<FileVault>, now: &Arc<AtomicU64>, visitor: Option<Arc<dyn Visitor>>) -> AccountOptions {
+    let mut options = AccountOptions::new(key(), Url::parse(SERVER).unwrap(), vault);
+    options.visitor = visitor;
+    let now = now.clone();
+    options.now = Arc::new(move || now.load(Ordering::Relaxed));
+    options
+}
+
+pub(super) fn key() -> AccountKey {
+    AccountKey { server: "s".to_owned(), account: String::new() }
+}
+
+/// The token that a request would carry, and its serial.
+pub(super) async fn carried(account: &Account) -> Result<Option<(String, u64)>, NotAuthorized> {
+    let carried = match account.credentials(&Method::POST, &Url::parse(SERVER).unwrap()) {
+        Credentials::None => None,
+        Credentials::Ready(carried) => Some(carried),
+        Credentials::Later(pending) => pending.await?,
+    };
+    Ok(carried.map(|carried| {
+        let value = carried.headers[0].1.to_str().unwrap().strip_prefix("Bearer ").unwrap();
+        (value.to_owned(), carried.serial)
+    }))
+}
+
+pub(super) fn refusal(status: u16, challenge: &'static str, serial: Option<u64>) -> Refusal {
+    let headers = HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))]);
+    Refusal { status, headers, serial }
+}
+
+pub(super) fn tokens(access: &str, refresh: Option<&str>) -> Tokens {
+    Tokens {
+        access: Secret::new(access),
+        refresh: refresh.map(Secret::new),
+        expires_at: Some(START + LIFE),
+        token_type: "Bearer".to_owned(),
+        scope: None,
+    }
+}
+
+pub(super) fn kept(access: &str, refresh: Option<&str>) -> Kept {
+    Kept {
+        issuer: ISSUER.to_owned(),
+        url: SERVER.to_owned(),
+        resource: None,
+        tokens: Some(tokens(access, refresh)),
+        client: Client {
+            id: "c".to_owned(),
+            secret: None,
+            proof: Proof::None,
+            origin: ClientOrigin::Registered,
+            expires_at: None,
+        },
+        token_endpoint: "https://as.example/token".to_owned(),
+        revocation_endpoint: None,
+        asked: Some("read".to_owned()),
+        dpop_key: None,
+        renewed_at: START,
+        last_error: None,
+    }
+}
+
+pub(super) fn refused_with(code: &str) -> TokenError {
+    TokenError::Refused { code: code.to_owned(), description: None, status: 400 }
+}
+
+impl Script {
+    pub(super) fn answer(&self, answer: Result<Tokens, TokenError>) {
+        self.answers.lock().unwrap().push_back(answer);
+    }
+
+    pub(super) fn fail(&self, failure: LoginError) {
+        self.failures.lock().unwrap().push_back(failure);
+    }
+
+    pub(super) fn find(&self, found: Option<Result<NamedBy, LoginError>>) {
+        *self.found.lock().unwrap() = found;
+    }
+
+    pub(super) fn move_to(&self, issuer: &str) {
+        *self.issuer.lock().unwrap() = issuer.to_owned();
+    }
+
+    pub(super) fn close(&self) {
+        self.gate.forget_permits(Semaphore::MAX_PERMITS);
+    }
+
+    pub(super) fn open(&self, many: usize) {
+        self.gate.add_permits(many);
+    }
+
+    /// Everything asked of it so far, without the discoveries.
+    pub(super) fn seen(&self) -> Vec<String> {
+        self.seen.borrow().iter().filter(|seen| *seen != "discover").cloned().collect()
+    }
+
+    pub(super) async fn await_seen(&self, what: &str) {
+        self.await_times(1, what).await;
+    }
+
+    pub(super) async fn await_times(&self, times: usize, what: &str) {
+        let is_seen = |seen: &Vec<String>| seen.iter().filter(|one| *one == what).count() >= times;
+        self.seen.subscribe().wait_for(is_seen).await.unwrap();
+    }
+
+    fn note(&self, what: String) {
+        self.seen.send_modify(|seen| seen.push(what));
+    }
+
+    fn next(&self) -> Tokens {
+        let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
+        let expires_at = Some(self.now.load(Ordering::Relaxed) + LIFE);
+        Tokens { expires_at, ..tokens(&format!("a{number}"), Some(&format!("r{number}"))) }
+    }
+}
+
+impl Flows for Arc<Script> {
+    fn discover(&self, _: Option<Challenge>) -> Pending<Result<Discovered, LoginError>> {
+        self.note("discover".to_owned());
+        let issuer = self.issuer.lock().unwrap().clone();
+        let token_endpoint = Some(format!("{issuer}/token"));
+        let found = self.found.lock().unwrap().clone();
+        Box::pin(async {
+            let Some(named) = found else { return std::future::pending().await };
+            let server = ServerMetadata { issuer, token_endpoint, named: named?, ..ServerMetadata::default() };
+            Ok(Discovered { resource: None, scopes: Vec::new(), needs_dpop: false, issuers: Vec::new(), server })
+        })
+    }
+
+    fn log_in(
+        &self,
+        visitor: Option<Arc<dyn Visitor>>,
+        challenge: Option<Challenge>,
+        before: Option<Kept>,
+        scope: Option<String>,
+    ) -> Pending<Result<Kept, LoginError>> {
+        let script = self.clone();
+        Box::pin(async move {
+            let issuer = script.issuer.lock().unwrap().clone();
+            let client = before.filter(|before| before.issuer == issuer).map_or("new", |_| "same");
+            script.note(format!("log in at {issuer} as {client} client for {}", scope.as_deref().unwrap_or("-")));
+            script.challenges.lock().unwrap().push(challenge);
+            let _visit = match visitor {
+                Some(visitor) => Some(visitor.prepare().await?),
+                None => None,
+            };
+            script.gate.acquire().await.unwrap().forget();
+            let failure = script.failures.lock().unwrap().pop_front();
+            failure.map_or(Ok(()), Err)?;
+            let asked = scope.or_else(|| Some("read".to_owned()));
+            Ok(Kept { issuer, tokens: Some(script.next()), asked, ..kept("", None) })
+        })
+    }
+
+    fn renew(&self, kept: Kept) -> Pending<Result<Tokens, LoginError>> {
+        let script = self.clone();
+        Box::pin(async move {
+            let shown = kept.tokens.and_then(|tokens| tokens.refresh).expect("there is something to show");
+            script.note(format!("renew {} at {}", shown.reveal(), kept.token_endpoint));
+            script.gate.acquire().await.unwrap().forget();
+            let answer = script.answers.lock().unwrap().pop_front();
+            Ok(answer.unwrap_or_else(|| Ok(script.next()))?)
+        })
+    }
+
+    fn revoke(&self, kept: Kept) -> Pending<Revoked> {
+        let access = kept.tokens.map(|tokens| tokens.access.reveal().to_owned()).unwrap_or_default();
+        self.note(format!("revoke {access}"));
+        Box::pin(async { Revoked::All })
+    }
+}
+
+/// Somebody who logs in whenever asked to.
+pub(super) struct Willing;
+
+struct Visiting;
+
+impl Visitor for Willing {
+    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+        Box::pin(async { Ok(Box::new(Visiting) as Box<dyn Visit>) })
+    }
+}
+
+impl Visit for Visiting {
+    fn redirect_uri(&self) -> &str {
+        "http://127.0.0.1:1/callback"
+    }
+
+    fn go(self: Box<Self>, _: crate::visitor::Page) -> Pending<Result<crate::visitor::Returned, VisitError>> {
+        Box::pin(async { Err(VisitError::Declined) })
+    }
+}

@@ -1,0 +1,253 @@
+//! What a server wants of whoever it turned away: `WWW-Authenticate`, read with tolerance and within bounds.
+
+use wharf_net::{HeaderMap, header};
+
+/// How many challenges of one answer are looked at.
+const MOST_CHALLENGES: usize = 8;
+/// Bytes of one value; a longer one counts as not being there.
+const MOST_VALUE_BYTES: usize = 4 << 10;
+
+/// One challenge that OAuth can answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge {
+    /// How a token is to be shown.
+    pub scheme: Scheme,
+    /// Where the server describes itself.
+    pub resource_metadata: Option<String>,
+    /// What the request needs, words separated by blanks.
+    pub scope: Option<String>,
+    /// Why it was turned away: `invalid_token`, `insufficient_scope`, `use_dpop_nonce`.
+    pub error: Option<String>,
+}
+
+/// How a token is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// Whoever has it may use it.
+    Bearer,
+    /// With a proof that it is ours.
+    Dpop,
+}
+
+impl Challenge {
+    /// The challenges in the headers of an answer, in their order; others than `Bearer` and `DPoP` are left out.
+    pub fn all(headers: &HeaderMap) -> Vec<Self> {
+        let mut reading = Reading::default();
+        for value in headers.get_all(header::WWW_AUTHENTICATE) {
+            reading.read(&String::from_utf8_lossy(value.as_bytes()));
+        }
+        reading.challenges.truncate(MOST_CHALLENGES);
+        reading.challenges
+    }
+
+    /// The challenge that says the most about where to log in.
+    pub fn best(challenges: Vec<Self>) -> Option<Self> {
+        let index = challenges.iter().position(|challenge| challenge.resource_metadata.is_some()).unwrap_or(0);
+        challenges.into_iter().nth(index)
+    }
+
+    fn new(scheme: Scheme) -> Self {
+        Self { scheme, resource_metadata: None, scope: None, error: None }
+    }
+
+    /// Takes a parameter that is known and was not given before.
+    fn take(&mut self, name: &str, value: String) {
+        let places = [
+            ("resource_metadata", &mut self.resource_metadata),
+            ("scope", &mut self.scope),
+            ("error", &mut self.error),
+        ];
+        let place = places.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        if let Some((_, place @ None)) = place
+            && !value.is_empty()
+            && value.len() <= MOST_VALUE_BYTES
+        {
+            *place = Some(value);
+        }
+    }
+}
+
+/// Challenges being read, one header after the other.
+#[derive(Default)]
+struct Reading {
+    challenges: Vec<Challenge>,
+    /// Where the next word stands.
+    place: Place,
+}
+
+/// What was read last.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Nothing that a parameter could belong to.
+    #[default]
+    Nowhere,
+    /// The name of a scheme, and nothing after it.
+    AfterScheme { known: bool },
+    /// Something of a challenge.
+    Within { known: bool },
+}
+
+impl Reading {
+    /// Reads one header. A word with `=` after it is a parameter; one without is a scheme, or credentials where it
+    /// follows a scheme directly (RFC 9110, 11.2).
+    fn read(&mut self, text: &str) {
+        self.place = Place::Nowhere;
+        let mut rest = text;
+        while self.challenges.len() <= MOST_CHALLENGES {
+            let between = rest.trim_start_matches(|character: char| is_blank(character) || character == ',');
+            let comma = rest[..rest.len() - between.len()].contains(',');
+            let (word, after) = split_word(between);
+            let value = after.trim_start_matches(is_blank).strip_prefix('=');
+            rest = match (word, value) {
+                ("", _) if between.is_empty() => return,
+                // Not a word, and no place for what it is: a stray quote or sign.
+                ("", _) => split_value(between).1,
+                (name, Some(value)) => self.parameter(name, value.trim_start_matches(is_blank)),
+                (word, None) => self.bare_word(word, comma, after),
+            };
+        }
+    }
+
+    fn parameter<'a>(&mut self, name: &str, value: &'a str) -> &'a str {
+        let (value, rest) = split_value(value);
+        let known = matches!(self.place, Place::AfterScheme { known: true } | Place::Within { known: true });
+        if let Some(challenge) = self.challenges.last_mut().filter(|_| known) {
+            challenge.take(name, value);
+        }
+        self.place = Place::Within { known };
+        rest
+    }
+
+    fn bare_word<'a>(&mut self, word: &str, comma: bool, rest: &'a str) -> &'a str {
+        if let (Place::AfterScheme { known }, false) = (self.place, comma) {
+            self.place = Place::Within { known };
+            return rest;
+        }
+        let scheme = [("Bearer", Scheme::Bearer), ("DPoP", Scheme::Dpop)];
+        let scheme = scheme.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+        self.challenges.extend(scheme.map(|(_, scheme)| Challenge::new(scheme)));
+        self.place = Place::AfterScheme { known: scheme.is_some() };
+        rest
+    }
+}
+
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t')
+}
+
+/// What stands before the next blank, comma, equals sign or quote, and the rest from there.
+fn split_word(text: &str) -> (&str, &str) {
+    let end = text.find(|character| is_blank(character) || matches!(character, ',' | '=' | '"'));
+    text.split_at(end.unwrap_or(text.len()))
+}
+
+/// A value, quoted or not, and what follows it. A quote that never ends holds everything.
+fn split_value(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find(|character| is_blank(character) || character == ',').unwrap_or(text.len());
+        return (text[..end].to_owned(), &text[end..]);
+    };
+    let mut value = String::new();
+    let mut characters = quoted.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => break,
+            '\\' => value.extend(characters.next()),
+            _ => value.push(character),
+        }
+    }
+    (value, characters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wharf_net::HeaderValue;
+
+    use super::*;
+
+    fn read(values: &[&[u8]]) -> Vec<Challenge> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::WWW_AUTHENTICATE, HeaderValue::from_bytes(value).unwrap());
+        }
+        Challenge::all(&headers)
+    }
+
+    /// Scheme, metadata, scope and error of each, `-` where there is none.
+    fn check(values: &[&str], expected: &[&str]) {
+        let bytes: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
+        let dash = |text: &Option<String>| text.clone().unwrap_or("-".to_owned());
+        let shown = |one: &Challenge| {
+            format!("{:?} {} {} {}", one.scheme, dash(&one.resource_metadata), dash(&one.scope), dash(&one.error))
+        };
+        assert_eq!(read(&bytes).iter().map(shown).collect::<Vec<_>>(), expected, "{values:?}");
+    }
+
+    #[test]
+    fn every_spelling_is_read() {
+        check(&[], &[]);
+        check(&[""], &[]);
+        check(&["Bearer"], &["Bearer - - -"]);
+        check(&[r#"Bearer resource_metadata="https://a/b?c=d,e", scope="x y""#], &["Bearer https://a/b?c=d,e x y -"]);
+        check(&["bEARER Resource_Metadata=https://a/b,SCOPE=x"], &["Bearer https://a/b x -"]);
+        check(&[r#"Bearer  error = "invalid_token" , scope	=	x"#], &["Bearer - x invalid_token"]);
+        check(&[r#"Bearer error="insufficient_scope" scope="a b""#], &["Bearer - a b insufficient_scope"]);
+        check(&[r#"Bearer realm="say \"hi\", scope=no", scope="a\b""#], &["Bearer - ab -"]);
+        check(
+            &[r#"Basic realm="x", Bearer scope=y, DPoP algs="ES256 RS256", error=z"#],
+            &["Bearer - y -", "Dpop - - z"],
+        );
+        check(&["Basic scope=no", "dpop scope=yes"], &["Dpop - yes -"]);
+        check(&["Bearer, DPoP"], &["Bearer - - -", "Dpop - - -"]);
+        check(&["Negotiate YIIa==, Bearer scope=y"], &["Bearer - y -"]);
+        check(&["Negotiate YIIa, Bearer scope=y"], &["Bearer - y -"]);
+        check(&["Bearer mF_9.B5f-4.1JqM, scope=y"], &["Bearer - y -"]);
+        check(&["Bearer scope=x DPoP scope=y"], &["Bearer - x -", "Dpop - y -"]);
+    }
+
+    #[test]
+    fn garbage_is_passed_over() {
+        check(&["scope=x"], &[]);
+        check(&["Bearer", "scope=x"], &["Bearer - - -"]);
+        check(&["Unknown scope=x, error=y"], &[]);
+        check(&["Bearer scope=, error=\"\", resource_metadata="], &["Bearer - - -"]);
+        check(&["Bearer scope=first, scope=second"], &["Bearer - first -"]);
+        check(&[r#"Bearer scope="never ends, error=x"#], &["Bearer - never ends, error=x -"]);
+        check(&[r#",,= "stray" ="" Bearer ,, scope=x"#], &["Bearer - x -"]);
+        check(&["Bearerscope=x"], &[]);
+        check(&[r#"Bearer scope="x\"#], &["Bearer - x -"]);
+    }
+
+    #[test]
+    fn t49_what_is_too_long_or_too_much_is_left_out() {
+        let long = "s".repeat(MOST_VALUE_BYTES);
+        check(&[&format!("Bearer scope={long}, error=x")], &[&format!("Bearer - {long} x")]);
+        check(&[&format!("Bearer scope={long}s, error=x")], &["Bearer - - x"]);
+        let many = "Bearer scope=x, ".repeat(1_000);
+        check(&[&many, &many], &["Bearer - x -"; MOST_CHALLENGES]);
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(
+            bytes in "[ -~\t\u{80}-\u{ff}]{0,200}",
+            more in r#"(Bearer|DPoP|[a-z]+|[ ,="\\]){0,40}"#,
+        ) {
+            for challenge in read(&[bytes.as_bytes(), more.as_bytes()]) {
+                for value in [challenge.resource_metadata, challenge.scope, challenge.error].into_iter().flatten() {
+                    prop_assert!(!value.is_empty() && value.len() <= MOST_VALUE_BYTES);
+                }
+            }
+        }
+
+        #[test]
+        fn what_is_quoted_comes_back(scope in "[ -~]{1,80}") {
+            let quoted = scope.replace('\\', r"\\").replace('"', "\\\"");
+            let found = read(&[format!("Basic x=y, Bearer a=b, scope=\"{quoted}\", error=c").as_bytes()]);
+            prop_assert_eq!(found.len(), 1);
+            prop_assert_eq!(found[0].scope.as_ref(), Some(&scope));
+            prop_assert_eq!(found[0].error.as_deref(), Some("c"));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Where descriptions are looked for. Put together from the strings that name somebody, which stay as they are.
+
+use url::Url;
+
+use crate::fetch::checked;
+
+const OF_RESOURCES: &str = "/.well-known/oauth-protected-resource";
+const OF_ISSUERS: &str = "/.well-known/oauth-authorization-server";
+const OF_PROVIDERS: &str = "/.well-known/openid-configuration";
+
+/// Where a server may describe itself, in this order: for its own path, then for all that is at its origin (RFC 9728,
+/// 3.1).
+pub fn of_server(server: &Url) -> Vec<String> {
+    let origin = origin(server);
+    let path = server.path().trim_end_matches('/');
+    let mut paths = vec![path];
+    // The RFC leaves a slash at the end where it is; most servers are found without it.
+    if !path.is_empty() && path != server.path() {
+        paths.push(server.path());
+    }
+    if !path.is_empty() {
+        paths.push("");
+    }
+    paths.into_iter().map(|path| format!("{origin}{OF_RESOURCES}{path}")).collect()
+}
+
+/// Where an authorization server may describe itself, in this order (RFC 8414, 3.1 and 5; OpenID Connect Discovery, 4).
+/// The error is a few words about the issuer.
+pub fn of_issuer(issuer: &str) -> Result<Vec<String>, &'static str> {
+    checked(issuer)?;
+    if issuer.contains(['?', '\\']) {
+        return Err("it is no name of an authorization server");
+    }
+    let (scheme, rest) = issuer.split_once("://").ok_or("it is no address")?;
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (origin, path) = (format!("{scheme}://{authority}"), path.trim_end_matches('/'));
+    let mut addresses = vec![format!("{origin}{OF_ISSUERS}{path}"), format!("{origin}{OF_PROVIDERS}{path}")];
+    if !path.is_empty() {
+        addresses.push(format!("{origin}{path}{OF_PROVIDERS}"));
+    }
+    Ok(addresses)
+}
+
+/// The origin of an address, without a slash at its end.
+pub fn origin(server: &Url) -> String {
+    server.origin().ascii_serialization()
+}
+
+/// What a server is called that does not say: its address, without what is not part of a name (2025-06-18,
+/// authorization: canonical server URI).
+pub fn name(server: &Url) -> String {
+    let path = if server.path() == "/" { "" } else { server.path() };
+    format!("{}{path}", origin(server))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_name_goes_by_its_address() {
+        for (server, expected) in [
+            ("https://example.org", "https://example.org"),
+            ("https://example.org:443/?key=hush", "https://example.org"),
+            ("https://me:hush@example.org:8443/a/mcp?key=hush#x", "https://example.org:8443/a/mcp"),
+            ("http://localhost:3000/a/", "http://localhost:3000/a/"),
+        ] {
+            assert_eq!(name(&Url::parse(server).unwrap()), expected);
+        }
+    }
+
+    fn check_server(server: &str, expected: &[&str]) {
+        let found = of_server(&Url::parse(server).unwrap());
+        assert_eq!(found, expected, "{server}");
+    }
+
+    #[test]
+    fn a_server_describes_itself_under_its_path_and_at_the_root() {
+        let root = "http://localhost:3000/.well-known/oauth-protected-resource";
+        check_server("http://localhost:3000", &[root]);
+        check_server("http://localhost:3000/", &[root]);
+        check_server("http://localhost:3000/mcp?key=hush", &[&format!("{root}/mcp"), root]);
+        check_server("http://localhost:3000/a/b/", &[&format!("{root}/a/b"), &format!("{root}/a/b/"), root]);
+        let plain = "https://example.org/.well-known/oauth-protected-resource";
+        check_server("https://me:hush@example.org:443/mcp", &[&format!("{plain}/mcp"), plain]);
+    }
+
+    #[test]
+    fn o07_an_issuer_has_two_or_three_places() {
+        for (issuer, expected) in [
+            (
+                "https://h:8443",
+                "https://h:8443/.well-known/oauth-authorization-server https://h:8443/.well-known/openid-configuration",
+            ),
+            (
+                "https://h/",
+                "https://h/.well-known/oauth-authorization-server https://h/.well-known/openid-configuration",
+            ),
+            (
+                "https://H/t%2Fu/v/",
+                "https://H/.well-known/oauth-authorization-server/t%2Fu/v \
+                 https://H/.well-known/openid-configuration/t%2Fu/v https://H/t%2Fu/v/.well-known/openid-configuration",
+            ),
+        ] {
+            assert_eq!(of_issuer(issuer).unwrap().join(" "), expected);
+        }
+        for issuer in
+            ["", "https:/h/t", "https://h?x", "https://h\\t", "http://h", "https://u@h", "https://h#", "javascript:x"]
+        {
+            assert!(of_issuer(issuer).is_err(), "{issuer}");
+        }
+    }
+}

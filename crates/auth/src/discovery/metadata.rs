@@ -1,0 +1,91 @@
+//! How an authorization server describes itself (RFC 8414, OpenID Connect Discovery).
+
+use serde_json::Value;
+use url::Url;
+
+use super::document::{is_true, text, words};
+use super::tried::Tried;
+use super::{NamedBy, ServerMetadata, addresses};
+use crate::error::LoginError;
+use crate::fetch::Outside;
+
+/// How many authorization servers of one server are looked at.
+const MOST_ISSUERS: usize = 5;
+
+/// The first of these authorization servers that can be had. One that is merely indisposed is waited for: the next is
+/// somebody else, who would be taken for the issuer from then on.
+pub async fn of_any(outside: &Outside, issuers: &[String], tried: &mut Tried) -> Result<ServerMetadata, LoginError> {
+    tried.begin_anew();
+    for issuer in issuers.iter().take(MOST_ISSUERS) {
+        match addresses::of_issuer(issuer) {
+            Ok(addresses) => match at_any(outside, &addresses, &[issuer], tried).await {
+                Some(found) => return Ok(found),
+                None if tried.may_pass() => break,
+                None => {}
+            },
+            Err(flaw) => tried.note(issuer, flaw),
+        }
+    }
+    Err(tried.error("no authorization server of the server's describes itself"))
+}
+
+/// The authorization server that 2025-03-26 presumes at the server's own origin: as it describes itself, or with the
+/// paths that are presumed where it does not.
+pub async fn at_origin(outside: &Outside, server: &Url, tried: &mut Tried) -> Result<ServerMetadata, LoginError> {
+    let origin = addresses::origin(server);
+    let addresses = addresses::of_issuer(&origin).map_err(|flaw| LoginError::Unsafe(format!("`{origin}`: {flaw}")))?;
+    // Nobody has said what it is called, so that both ways to write an origin are right.
+    let names = [origin.as_str(), &format!("{origin}/")];
+    match at_any(outside, &addresses, &names, tried).await {
+        Some(found) => Ok(found),
+        None if tried.may_pass() || tried.found_others() => {
+            Err(tried.error("the authorization server at the server's own address cannot be used"))
+        }
+        None => Ok(presumed(origin)),
+    }
+}
+
+/// The first description at these addresses that is of one of these names, byte by byte.
+async fn at_any(outside: &Outside, addresses: &[String], names: &[&str], tried: &mut Tried) -> Option<ServerMetadata> {
+    for address in addresses {
+        let Some(document) = tried.document(outside, address).await else { continue };
+        match text(&document, "issuer") {
+            Some(issuer) if names.contains(&issuer.as_str()) => return Some(read(&document, issuer)),
+            Some(issuer) => tried.note_other(address, &issuer),
+            None => tried.note(address, "names no `issuer`"),
+        }
+    }
+    None
+}
+
+fn read(document: &Value, issuer: String) -> ServerMetadata {
+    ServerMetadata {
+        issuer,
+        authorization_endpoint: text(document, "authorization_endpoint"),
+        token_endpoint: text(document, "token_endpoint"),
+        registration_endpoint: text(document, "registration_endpoint"),
+        revocation_endpoint: text(document, "revocation_endpoint"),
+        device_authorization_endpoint: text(document, "device_authorization_endpoint"),
+        scopes: words(document, "scopes_supported"),
+        proofs: words(document, "token_endpoint_auth_methods_supported"),
+        takes_documents: is_true(document, "client_id_metadata_document_supported"),
+        names_itself: is_true(document, "authorization_response_iss_parameter_supported"),
+        dpop_algorithms: words(document, "dpop_signing_alg_values_supported"),
+        takes_s256: words(document, "code_challenge_methods_supported").iter().any(|method| method == "S256"),
+        named: NamedBy::Metadata,
+        is_guessed: false,
+    }
+}
+
+/// The endpoints of 2025-03-26 (authorization, 2.3.3).
+fn presumed(origin: String) -> ServerMetadata {
+    ServerMetadata {
+        authorization_endpoint: Some(format!("{origin}/authorize")),
+        token_endpoint: Some(format!("{origin}/token")),
+        registration_endpoint: Some(format!("{origin}/register")),
+        issuer: origin,
+        named: NamedBy::Presumed,
+        is_guessed: true,
+        ..ServerMetadata::default()
+    }
+}

@@ -1,0 +1,132 @@
+//! How a server describes itself (RFC 9728).
+
+use serde_json::Value;
+use url::Url;
+use wharf_spec::{Untrusted, shown_url};
+
+use super::addresses;
+use super::document::{is_true, text, words};
+use super::tried::Tried;
+use crate::challenge::Challenge;
+use crate::error::LoginError;
+use crate::fetch::Outside;
+
+/// What a server says about itself.
+pub struct Description {
+    /// Its own name, as it wrote it.
+    pub resource: String,
+    /// The authorization servers it trusts; at least one.
+    pub issuers: Vec<String>,
+    pub scopes: Vec<String>,
+    pub needs_dpop: bool,
+}
+
+/// Finds the description of a server. Where the challenge says where it is, it is looked for nowhere else, and has to
+/// be there; where it does not, there may be none (2025-03-26).
+pub async fn description(
+    outside: &Outside,
+    server: &Url,
+    challenge: Option<&Challenge>,
+    tried: &mut Tried,
+) -> Result<Option<Description>, LoginError> {
+    if let Some(address) = challenge.and_then(|challenge| challenge.resource_metadata.as_ref()) {
+        let found = description_at(outside, server, address, tried).await?;
+        return found.map(Some).ok_or_else(|| tried.error("what the server points to does not describe it"));
+    }
+    for address in addresses::of_server(server) {
+        if let Some(found) = description_at(outside, server, &address, tried).await? {
+            return Ok(Some(found));
+        }
+    }
+    // Somebody who is merely indisposed must not be taken for somebody who describes nothing.
+    if tried.may_pass() { Err(tried.error("the server's description cannot be had now")) } else { Ok(None) }
+}
+
+async fn description_at(
+    outside: &Outside,
+    server: &Url,
+    address: &str,
+    tried: &mut Tried,
+) -> Result<Option<Description>, LoginError> {
+    let Some(document) = tried.document(outside, address).await else { return Ok(None) };
+    let Some(resource) = text(&document, "resource") else {
+        tried.note(address, "names no `resource`");
+        return Ok(None);
+    };
+    if !is_of(&resource, server) {
+        let found = Untrusted::new(resource.as_str()).shortened(200).to_string();
+        return Err(LoginError::WrongResource { found, dialled: shown_url(server) });
+    }
+    let read = read(&document, resource);
+    if read.issuers.is_empty() {
+        tried.note(address, "names no authorization server");
+        return Ok(None);
+    }
+    Ok(Some(read))
+}
+
+fn read(document: &Value, resource: String) -> Description {
+    let issuers = words(document, "authorization_servers");
+    let needs_dpop = is_true(document, "dpop_bound_access_tokens_required");
+    Description { resource, issuers, scopes: words(document, "scopes_supported"), needs_dpop }
+}
+
+/// Whether a server may go by this name: of the same origin, and the address itself or above it (RFC 9728, 3.3; many
+/// servers name the bare origin).
+pub(crate) fn is_of(resource: &str, server: &Url) -> bool {
+    let Ok(named) = Url::parse(resource) else { return false };
+    let strays = named.fragment().is_some() || !named.username().is_empty() || named.password().is_some();
+    let above = named.path().trim_end_matches('/');
+    let below = server.path().strip_prefix(above);
+    let within = below.is_some_and(|below| below.is_empty() || below.starts_with('/'));
+    let same_query = named.query().is_none() || named.query() == server.query();
+    named.origin() == server.origin() && !strays && within && same_query
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(server: &str, resource: &str) -> bool {
+        is_of(resource, &Url::parse(server).unwrap())
+    }
+
+    #[test]
+    fn t43_a_server_goes_by_no_name_but_its_own() {
+        let server = "https://example.org/a/mcp?x=y";
+        for resource in [
+            "https://example.org",
+            "https://example.org/",
+            "https://example.org:443/a",
+            "https://example.org/a/",
+            "https://EXAMPLE.org/a/mcp",
+            "https://example.org/a/mcp/",
+            "https://example.org/a/mcp?x=y",
+        ] {
+            assert!(check(server, resource), "{resource}");
+        }
+        for resource in [
+            "",
+            "/a/mcp",
+            "example.org",
+            "http://example.org/a/mcp",
+            "https://example.org:8443/a/mcp",
+            "https://example.org.evil.example/a/mcp",
+            "https://evil.example/a/mcp",
+            "https://sub.example.org/a/mcp",
+            "https://user@example.org/a/mcp",
+            "https://example.org/a/mc",
+            "https://example.org/a/mcp/more",
+            "https://example.org/A/mcp",
+            "https://example.org/b",
+            "https://example.org/a/mcp?x=z",
+            "https://example.org/a/mcp#x",
+            "urn:example.org",
+            "javascript:alert(1)",
+        ] {
+            assert!(!check(server, resource), "{resource}");
+        }
+        assert!(!check("http://localhost:3000/mcp", "http://127.0.0.1:3000/mcp"));
+        assert!(check("http://localhost:3000/mcp", "http://localhost:3000"));
+    }
+}

@@ -1,0 +1,369 @@
+mod hostile;
+
+use serde_json::{Value, json};
+use wharf_net::NetOptions;
+
+use super::*;
+use crate::challenge::Scheme;
+use crate::fetch::site::{Site, answer};
+
+const OF_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
+const OF_ROOT: &str = "/.well-known/oauth-protected-resource";
+const OF_ISSUER: &str = "/.well-known/oauth-authorization-server";
+const OF_PROVIDER: &str = "/.well-known/openid-configuration";
+
+/// A server at `/mcp` and an authorization server, each on its own site, both without a word to say.
+struct World {
+    server: Site,
+    authority: Site,
+    settings: AuthSettings,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { server: Site::start(), authority: Site::start(), settings: AuthSettings::default() }
+    }
+
+    /// A world where everything is found at the first place it is looked for.
+    fn described() -> Self {
+        let world = Self::new();
+        world.server.describes(OF_PATH, &world.description());
+        world.authority.describes(OF_ISSUER, &metadata(&world.authority.origin()));
+        world
+    }
+
+    fn description(&self) -> Value {
+        json!({
+            "resource": format!("{}/mcp", self.server.origin()),
+            "authorization_servers": [self.authority.origin()],
+            "scopes_supported": ["a", "b"],
+        })
+    }
+
+    async fn discover(&self) -> Result<Discovered, LoginError> {
+        self.discover_at(None).await
+    }
+
+    async fn discover_at(&self, resource_metadata: Option<String>) -> Result<Discovered, LoginError> {
+        let challenge = Challenge { scheme: Scheme::Bearer, resource_metadata, scope: None, error: None };
+        let server = Url::parse(&format!("{}/mcp", self.server.origin())).unwrap();
+        let outside = Outside::new(&server, NetOptions::default());
+        discover(&outside, &server, Some(&challenge), &self.settings).await
+    }
+
+    /// The error, as it is told.
+    async fn told(&self) -> String {
+        self.discover().await.unwrap_err().to_string()
+    }
+}
+
+fn metadata(issuer: &str) -> Value {
+    json!({
+        "issuer": issuer,
+        "authorization_endpoint": format!("{issuer}/authorize"),
+        "token_endpoint": format!("{issuer}/token"),
+        "code_challenge_methods_supported": ["plain", "S256"],
+    })
+}
+
+fn gets(paths: &[&str]) -> Vec<String> {
+    paths.iter().map(|path| format!("GET {path}")).collect()
+}
+
+#[tokio::test]
+async fn what_the_challenge_points_to_is_all_that_is_read() {
+    let world = World::described();
+    world.server.describes("/custom", &world.description()).describes(OF_ROOT, &json!({"resource": "https://trap"}));
+    let found = world.discover_at(Some(format!("{}/custom", world.server.origin()))).await.unwrap();
+    assert_eq!(found.resource, Some(format!("{}/mcp", world.server.origin())));
+    assert_eq!((found.scopes, found.needs_dpop), (vec!["a".to_owned(), "b".to_owned()], false));
+    assert_eq!(found.server.issuer, world.authority.origin());
+    assert_eq!(world.server.lines(), ["GET /custom"]);
+    assert_eq!(world.authority.lines(), gets(&[OF_ISSUER]));
+
+    let error = world.discover_at(Some(format!("{}/gone", world.server.origin()))).await.unwrap_err();
+    let origin = world.server.origin();
+    let expected = format!("what the server points to does not describe it ({origin}/gone: answered 404 Not Found)");
+    assert!(matches!(&error, LoginError::Discovery(told) if told.starts_with(&expected)), "{error}");
+    assert!(error.to_string().ends_with("set `Authorization` in the entry's `headers`"), "{error}");
+    assert_eq!(world.server.lines(), ["GET /custom", "GET /gone"]);
+}
+
+#[tokio::test]
+async fn without_a_pointer_the_path_comes_before_the_root() {
+    let world = World::described();
+    world.server.describes(OF_ROOT, &json!({"resource": "https://trap"}));
+    world.discover().await.unwrap();
+    assert_eq!(world.server.lines(), gets(&[OF_PATH]));
+
+    let world = World::described();
+    let mut description = world.description();
+    // As it is written, without a slash at its end.
+    description["resource"] = world.server.origin().into();
+    world.server.says(OF_PATH, answer("200 OK", "", "<html>")).describes(OF_ROOT, &description);
+    let found = world.discover().await.unwrap();
+    assert_eq!(found.resource, Some(world.server.origin()));
+    assert_eq!(world.server.lines(), gets(&[OF_PATH, OF_ROOT]));
+}
+
+#[tokio::test]
+async fn t43_another_servers_description_ends_it_before_anything_else() {
+    for resource in ["https://evil.example/mcp", "http://127.0.0.1/mcp", "not an address", "\u{1b}[2J"] {
+        let world = World::described();
+        let mut description = world.description();
+        description["resource"] = resource.into();
+        world.server.describes(OF_PATH, &description).describes(OF_ROOT, &world.description());
+        let error = world.discover().await.unwrap_err();
+        let LoginError::WrongResource { found, dialled } = &error else { panic!("{error:?}") };
+        assert_eq!((found.contains('\u{1b}'), dialled), (false, &format!("{}/mcp", world.server.origin())));
+        assert_eq!((world.server.lines(), world.authority.connections()), (gets(&[OF_PATH]), 0), "{resource}");
+    }
+}
+
+#[tokio::test]
+async fn o07_an_issuer_with_a_path_is_looked_for_at_three_places() {
+    let world = World::described();
+    let issuer = format!("{}/tenant", world.authority.origin());
+    let mut description = world.description();
+    description["authorization_servers"] = json!([issuer]);
+    world.server.describes(OF_PATH, &description);
+    let places = [format!("{OF_ISSUER}/tenant"), format!("{OF_PROVIDER}/tenant"), format!("/tenant{OF_PROVIDER}")];
+    world.authority.describes(&places[2], &metadata(&issuer));
+    let found = world.discover().await.unwrap();
+    assert_eq!(found.server.issuer, issuer);
+    assert_eq!(world.authority.lines(), gets(&places.each_ref().map(String::as_str)));
+}
+
+#[tokio::test]
+async fn t41_a_description_of_another_issuer_is_discarded() {
+    let world = World::described();
+    let origin = world.authority.origin();
+    for other in [format!("{origin}/"), origin.replace("127.0.0.1", "localhost"), "https://evil.example".to_owned()] {
+        world.authority.describes(OF_ISSUER, &metadata(&other));
+        let told = world.told().await;
+        assert!(told.contains(&format!("{origin}{OF_ISSUER}: is of another issuer, `{other}`; ")), "{told}");
+        assert!(told.contains(&format!("{origin}{OF_PROVIDER}: answered 404 Not Found")), "{told}");
+    }
+    // The second place is as good as the first.
+    world.authority.describes(OF_PROVIDER, &metadata(&origin));
+    assert_eq!(world.discover().await.unwrap().server.issuer, origin);
+}
+
+#[tokio::test]
+async fn the_first_authorization_server_that_can_be_had_is_taken() {
+    let world = World::described();
+    let mut description = world.description();
+    let last = world.authority.origin();
+    description["authorization_servers"] = json!(["javascript:x", format!("{last}/no"), 7, last]);
+    world.server.describes(OF_PATH, &description);
+    assert_eq!(world.discover().await.unwrap().server.issuer, last);
+    assert_eq!(world.authority.lines().len(), 4);
+
+    let many: Vec<String> = (0..100).map(|number| format!("{last}/{number}")).collect();
+    description["authorization_servers"] = json!(many);
+    world.server.describes(OF_PATH, &description);
+    assert!(world.told().await.contains("no authorization server of the server's describes itself"));
+    assert_eq!(world.authority.lines().len(), 4 + 5 * 3);
+}
+
+#[tokio::test]
+async fn an_authorization_server_is_read_whole() {
+    let world = World::described();
+    let origin = world.authority.origin();
+    let mut document = metadata(&origin);
+    for (name, value) in [
+        ("registration_endpoint", json!("https://as/register")),
+        ("revocation_endpoint", json!("https://as/revoke")),
+        ("device_authorization_endpoint", json!("https://as/device")),
+        ("scopes_supported", json!(["x", "offline_access"])),
+        ("token_endpoint_auth_methods_supported", json!(["none"])),
+        ("client_id_metadata_document_supported", json!(true)),
+        ("authorization_response_iss_parameter_supported", json!(true)),
+        ("dpop_signing_alg_values_supported", json!(["ES256"])),
+    ] {
+        document[name] = value;
+    }
+    world.authority.describes(OF_ISSUER, &document);
+    let mut description = world.description();
+    description["dpop_bound_access_tokens_required"] = true.into();
+    world.server.describes(OF_PATH, &description);
+    let found = world.discover().await.unwrap();
+    let expected = ServerMetadata {
+        issuer: origin.clone(),
+        authorization_endpoint: Some(format!("{origin}/authorize")),
+        token_endpoint: Some(format!("{origin}/token")),
+        registration_endpoint: Some("https://as/register".to_owned()),
+        revocation_endpoint: Some("https://as/revoke".to_owned()),
+        device_authorization_endpoint: Some("https://as/device".to_owned()),
+        scopes: vec!["x".to_owned(), "offline_access".to_owned()],
+        proofs: vec!["none".to_owned()],
+        takes_documents: true,
+        names_itself: true,
+        dpop_algorithms: vec!["ES256".to_owned()],
+        takes_s256: true,
+        named: NamedBy::Metadata,
+        is_guessed: false,
+    };
+    assert_eq!((found.server, found.needs_dpop), (expected, true));
+}
+
+#[tokio::test]
+async fn without_a_description_the_servers_own_origin_is_asked() {
+    let world = World::new();
+    let origin = world.server.origin();
+    let places = [OF_PATH, OF_ROOT, OF_ISSUER, OF_PROVIDER];
+    for issuer in [origin.clone(), format!("{origin}/")] {
+        world.server.describes(OF_PROVIDER, &metadata(&issuer));
+        let found = world.discover().await.unwrap();
+        assert_eq!((found.resource, found.server.issuer, found.server.named), (None, issuer, NamedBy::Metadata));
+    }
+    assert_eq!(world.server.lines(), [gets(&places), gets(&places)].concat());
+
+    world.server.describes(OF_PROVIDER, &metadata("https://evil.example"));
+    let told = world.told().await;
+    assert!(told.contains("is of another issuer, `https://evil.example`"), "{told}");
+}
+
+#[tokio::test]
+async fn where_nothing_is_described_the_endpoints_of_2025_03_26_are_presumed() {
+    let world = World::new();
+    let origin = world.server.origin();
+    let found = world.discover().await.unwrap();
+    assert_eq!((found.resource, found.scopes), (None, Vec::new()));
+    let expected = ServerMetadata {
+        issuer: origin.clone(),
+        authorization_endpoint: Some(format!("{origin}/authorize")),
+        token_endpoint: Some(format!("{origin}/token")),
+        registration_endpoint: Some(format!("{origin}/register")),
+        named: NamedBy::Presumed,
+        is_guessed: true,
+        ..ServerMetadata::default()
+    };
+    assert_eq!(found.server, expected);
+}
+
+#[tokio::test]
+async fn o07_somebody_indisposed_is_not_taken_for_somebody_silent() {
+    for status in ["429 Too Many Requests", "502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"] {
+        for place in [OF_PATH, OF_ROOT, OF_ISSUER] {
+            let world = World::new();
+            // What would be believed if it were the first to be found.
+            world.server.describes(OF_ISSUER, &metadata(&world.server.origin()));
+            world.server.says(place, answer(status, "", ""));
+            let error = world.discover().await.unwrap_err();
+            assert!(error.is_passing() && error.to_string().contains(&format!("answered {status}")), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_owner_says_needs_no_authorization_server_to_be_asked() {
+    let mut world = World::new();
+    world.settings.authorization_url = Some("https://as.example/login".to_owned());
+    world.settings.token_url = Some("https://as.example:8443/t/token".to_owned());
+    let mut expected = ServerMetadata {
+        issuer: "https://as.example:8443".to_owned(),
+        authorization_endpoint: world.settings.authorization_url.clone(),
+        token_endpoint: world.settings.token_url.clone(),
+        named: NamedBy::Owner,
+        is_guessed: true,
+        ..ServerMetadata::default()
+    };
+    let mut bare = world.description();
+    bare["resource"] = world.server.origin().into();
+    let (address, origin) = (format!("{}/mcp", world.server.origin()), world.server.origin());
+    for (description, resource) in [(world.description(), &address), (bare, &origin), (json!([]), &address)] {
+        world.server.describes(OF_PATH, &description);
+        let found = world.discover().await.unwrap();
+        assert_eq!((found.resource.as_ref(), found.issuers.len()), (Some(resource), 0));
+        assert_eq!(found.server, expected);
+    }
+    world.settings.issuer = Some("https://as.example/t".to_owned());
+    (expected.issuer, expected.is_guessed) = ("https://as.example/t".to_owned(), false);
+    assert_eq!(world.discover().await.unwrap().server, expected);
+    let nowhere = world.discover_at(Some(format!("{origin}/gone"))).await.unwrap();
+    assert_eq!((nowhere.resource, nowhere.server), (Some(address), expected));
+    assert_eq!(world.authority.connections(), 0);
+
+    world.settings.token_url = Some("http://as.example/token".to_owned());
+    assert!(matches!(world.discover().await, Err(LoginError::Unsafe(_))));
+}
+
+#[tokio::test]
+async fn t43_an_owner_who_says_where_to_log_in_does_not_vouch_for_the_server() {
+    let mut world = World::new();
+    world.settings.authorization_url = Some("https://as.example/login".to_owned());
+    world.settings.token_url = Some("https://as.example/token".to_owned());
+    let mut other = world.description();
+    other["resource"] = "https://evil.example".into();
+    world.server.describes(OF_PATH, &other);
+    assert!(matches!(world.discover().await, Err(LoginError::WrongResource { .. })));
+    world.server.says(OF_PATH, answer("503 Service Unavailable", "", ""));
+    assert!(world.discover().await.unwrap_err().is_passing());
+}
+
+#[tokio::test]
+async fn t41_a_page_of_the_owners_goes_with_no_token_endpoint_of_somebody_elses() {
+    let mut world = World::described();
+    let origin = world.authority.origin();
+    for elsewhere in ["https://as.example/x".to_owned(), origin.replace("127.0.0.1", "localhost")] {
+        for on_device in [false, true] {
+            world.settings = AuthSettings::default();
+            let page = if on_device { &mut world.settings.device_url } else { &mut world.settings.authorization_url };
+            *page = Some(elsewhere.clone());
+            let error = world.discover().await.unwrap_err();
+            assert!(matches!(&error, LoginError::Unsafe(told) if told.contains("`oauth.token_url`")), "{error}");
+            world.settings.token_url = Some("https://tokens.example/".to_owned());
+            assert_eq!(world.discover().await.unwrap().server.named, NamedBy::Owner);
+        }
+    }
+    world.settings = AuthSettings::default();
+    world.settings.authorization_url = Some(format!("{origin}/other"));
+    assert_eq!(world.discover().await.unwrap().server.authorization_endpoint, Some(format!("{origin}/other")));
+    // Where nobody visits a page it is of no account.
+    world.settings.authorization_url = Some("https://as.example/x".to_owned());
+    world.settings.grant = Grant::ClientSecret;
+    assert!(world.discover().await.is_ok());
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_indisposed_is_not_passed_over_for_the_next() {
+    let world = World::described();
+    let last = world.authority.origin();
+    let first = format!("{last}/t");
+    let mut description = world.description();
+    description["authorization_servers"] = json!([first, last]);
+    // That the first place to look was indisposed is forgotten once the second is found.
+    world.server.says(OF_PATH, answer("503 Service Unavailable", "", "")).describes(OF_ROOT, &description);
+    let place = format!("{OF_ISSUER}/t");
+    world.authority.says(&place, answer("503 Service Unavailable", "", ""));
+    let error = world.discover().await.unwrap_err();
+    assert!(error.is_passing() && error.to_string().contains("/t: answered 503"), "{error}");
+    assert!(!world.authority.lines().contains(&format!("GET {OF_ISSUER}")));
+
+    world.authority.says(&place, answer("404 Not Found", "", ""));
+    let found = world.discover().await.unwrap();
+    assert_eq!((found.server.issuer, found.issuers), (last.clone(), vec![first.clone(), last.clone()]));
+
+    world.authority.describes(&place, &metadata(&first));
+    let mut owned = World { settings: AuthSettings { issuer: Some(last.clone()), ..AuthSettings::default() }, ..world };
+    let found = owned.discover().await.unwrap();
+    assert_eq!((found.server.issuer, found.issuers.len()), (last, 0));
+    owned.settings.issuer = None;
+    assert_eq!(owned.discover().await.unwrap().server.issuer, first);
+}
+
+#[tokio::test]
+async fn what_the_owner_says_stands_in_for_what_is_described() {
+    let mut world = World::described();
+    world.settings.token_url = Some("https://as.example/token".to_owned());
+    world.settings.registration_url = Some("https://as.example/register".to_owned());
+    let found = world.discover().await.unwrap().server;
+    assert_eq!((found.issuer, found.named), (world.authority.origin(), NamedBy::Metadata));
+    assert_eq!(found.authorization_endpoint, Some(format!("{}/authorize", world.authority.origin())));
+    assert_eq!(found.token_endpoint, world.settings.token_url);
+    assert_eq!(found.registration_endpoint, world.settings.registration_url);
+    // A client that is its own account visits nobody.
+    world.settings.grant = Grant::ClientSecret;
+    assert_eq!(world.discover().await.unwrap().server.named, NamedBy::Owner);
+}

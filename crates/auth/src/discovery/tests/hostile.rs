@@ -1,0 +1,180 @@
+//! Descriptions that are wrong, or meant to do harm.
+
+use super::*;
+
+#[tokio::test]
+async fn t42_a_login_that_could_be_stolen_is_not_begun() {
+    let world = World::described();
+    for methods in [json!(null), json!([]), json!(["plain"]), json!("S256"), json!({"S256": true}), json!(["s256"])] {
+        let mut document = metadata(&world.authority.origin());
+        document["code_challenge_methods_supported"] = methods.clone();
+        world.authority.describes(OF_ISSUER, &document);
+        let error = world.discover().await.unwrap_err();
+        assert!(matches!(&error, LoginError::Unsafe(told) if told.contains("S256")), "{methods}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn pkce_is_no_matter_where_no_code_is_sent() {
+    let mut world = World::described();
+    let mut document = metadata(&world.authority.origin());
+    document["code_challenge_methods_supported"] = json!(null);
+    world.authority.describes(OF_ISSUER, &document);
+    world.settings.grant = Grant::ClientSecret;
+    assert!(!world.discover().await.unwrap().server.takes_s256);
+}
+
+#[tokio::test]
+async fn t39_endpoints_that_nobody_should_go_to_are_refused() {
+    let world = World::described();
+    for place in ["authorization_endpoint", "token_endpoint"] {
+        for address in [
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "http://as.example/x",
+            "https://u:p@as.example/x",
+            "https://as.example/x#y",
+            "https://as.example/\u{202e}x",
+            "--upload-pack=x",
+        ] {
+            let mut document = metadata(&world.authority.origin());
+            document[place] = address.into();
+            world.authority.describes(OF_ISSUER, &document);
+            let error = world.discover().await.unwrap_err();
+            assert!(matches!(error, LoginError::Unsafe(_)), "{place} {address}: {error:?}");
+            assert!(!error.to_string().contains('\u{202e}'), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn t40_descriptions_lead_to_no_hidden_place() {
+    let canary = Site::start();
+    let port = canary.port();
+    for host in ["10.0.0.1", "169.254.169.254", "[fd00:ec2::254]", "[::ffff:192.168.0.1]", "0.0.0.0", "100.64.0.1"] {
+        let issuer = format!("https://{host}:{port}");
+        let world = World::described();
+        let mut description = world.description();
+        description["authorization_servers"] = json!([issuer]);
+        world.server.describes(OF_PATH, &description);
+        let told = world.told().await;
+        assert_eq!(told.matches("may not be dialled from here").count(), 2, "{host}: {told}");
+        let error = world.discover_at(Some(format!("{issuer}/x"))).await.unwrap_err();
+        assert!(error.to_string().contains("may not be dialled from here") && !error.is_passing(), "{host}: {error}");
+    }
+    assert_eq!(canary.connections(), 0);
+}
+
+/// What is told where the server's description is this answer; both of its places give it.
+async fn told_of_description(bytes: Vec<u8>) -> Result<Discovered, LoginError> {
+    let world = World::described();
+    world.server.says(OF_PATH, bytes);
+    world.discover_at(Some(format!("{}{OF_PATH}", world.server.origin()))).await
+}
+
+async fn told_of_metadata(bytes: Vec<u8>) -> String {
+    let world = World::described();
+    world.authority.says(OF_ISSUER, bytes);
+    world.told().await
+}
+
+#[tokio::test]
+async fn o07_what_came_instead_is_told() {
+    let document = |value: Value| answer("200 OK", "", &value.to_string());
+    for (bytes, expected) in [
+        (answer("404 Not Found", "", ""), ": answered 404 Not Found"),
+        (answer("401 Unauthorized", "", "{}"), ": answered 401 Unauthorized"),
+        (answer("500 Internal Server Error", "", "{}"), ": answered 500 Internal Server Error"),
+        (answer("201 Created", "", "{}"), ": answered 201 Created"),
+        (answer("200 OK", "Content-Type: text/html\r\n", "<html>hush</html>"), ": is no JSON)"),
+        (answer("200 OK", "", ""), ": is no JSON)"),
+        (answer("200 OK", "", "[]"), ": is no JSON object"),
+        (answer("302 Found", "Location: /login\r\n", ""), "/login), which is not followed"),
+        (document(json!({})), ": names no `resource`"),
+        (document(json!({"resource": 7})), ": names no `resource`"),
+    ] {
+        let told = told_of_description(bytes).await.unwrap_err().to_string();
+        assert!(told.contains(expected) && !told.contains("hush"), "{expected}: {told}");
+    }
+    for (bytes, expected) in [
+        (answer("200 OK", "", "<html>hush</html>"), "oauth-authorization-server: is no JSON; "),
+        (answer("200 OK", "", "\"hush\""), "oauth-authorization-server: is no JSON object; "),
+        (answer("307 Temporary", "Location: https://evil.example/x\r\n", ""), "https://evil.example/x), which is not"),
+        (document(json!({"issuer": ["hush"]})), ": names no `issuer`; "),
+    ] {
+        let told = told_of_metadata(bytes).await;
+        assert!(told.contains(expected) && !told.contains("hush"), "{expected}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn o07_endpoints_that_are_missing_are_named() {
+    let world = World::described();
+    for (place, value) in [
+        ("authorization_endpoint", json!(null)),
+        ("authorization_endpoint", json!("")),
+        ("token_endpoint", json!(null)),
+        ("token_endpoint", json!(["https://as.example/token"])),
+        ("token_endpoint", json!(format!("https://as.example/{}", "x".repeat(5_000)))),
+    ] {
+        let mut document = metadata(&world.authority.origin());
+        document[place] = value;
+        world.authority.describes(OF_ISSUER, &document);
+        let told = world.told().await;
+        assert!(told.ends_with(&format!("`{}` names no `{place}`", world.authority.origin())), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn t49_hostile_documents_are_errors_or_cut() {
+    let deep = |depth: usize| format!("{{\"resource\":{}1{}}}", "[".repeat(depth), "]".repeat(depth));
+    let flood = format!("{{\"scopes_supported\":[{}\"s\"]}}", "\"s\",".repeat(100_000));
+    let huge = format!("{{\"resource\":\"{}\"}}", "x".repeat(2 << 20));
+    for body in [deep(32), deep(100), deep(100_000), flood, huge, "{".repeat(500_000), "\u{0}".repeat(1_000)] {
+        let error = told_of_description(answer("200 OK", "", &body)).await.unwrap_err();
+        assert!(error.to_string().len() < 1_000, "{error}");
+    }
+    for member in [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(1e300),
+        json!(""),
+        json!({}),
+        json!([]),
+        json!([[]]),
+        json!([null, 1, {}]),
+        json!("x".repeat(100_000)),
+        json!(["x".repeat(100_000)]),
+    ] {
+        for name in ["resource", "authorization_servers"] {
+            let world = World::described();
+            let mut description = world.description();
+            description[name] = member.clone();
+            world.server.describes(OF_PATH, &description);
+            let pointer = format!("{}{OF_PATH}", world.server.origin());
+            let error = world.discover_at(Some(pointer)).await.unwrap_err();
+            assert!(error.to_string().len() < 1_000, "{name} {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn t49_lists_are_cut_and_what_is_no_word_is_left_out() {
+    let world = World::described();
+    let many: Vec<String> = (0..10_000).map(|number| format!("s{number}")).collect();
+    let mut description = world.description();
+    description["scopes_supported"] = json!(many);
+    description["dpop_bound_access_tokens_required"] = "yes".into();
+    world.server.describes(OF_PATH, &description);
+    let mut document = metadata(&world.authority.origin());
+    document["scopes_supported"] = json!([1, "a", null, ["b"], "x".repeat(1_000), "c"]);
+    document["token_endpoint_auth_methods_supported"] = "none".into();
+    document["client_id_metadata_document_supported"] = 1.into();
+    world.authority.describes(OF_ISSUER, &document);
+    let found = world.discover().await.unwrap();
+    assert_eq!((found.scopes.len(), found.needs_dpop), (200, false));
+    assert_eq!(found.server.scopes, ["a", "c"]);
+    assert_eq!((found.server.proofs.len(), found.server.takes_documents), (0, false));
+}

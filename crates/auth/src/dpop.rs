@@ -1,0 +1,239 @@
+//! Proving that a token is ours (RFC 9449): a key per login, a proof per request.
+
+use std::sync::{Mutex, PoisonError};
+
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use url::Url;
+use wharf_net::{HeaderMap, HeaderName, HeaderValue};
+use wharf_spec::Secret;
+
+use crate::error::LoginError;
+use crate::jwt::{Signer, encoded, unguessable};
+use crate::vault::VaultError;
+
+/// Carries a proof.
+pub(crate) const PROOF: HeaderName = HeaderName::from_static("dpop");
+/// Carries what the next proof has to repeat.
+const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+/// How our keys sign, as authorization servers list it.
+pub(crate) const ALGORITHM: &str = "ES256";
+/// Bytes of a nonce.
+const MOST_NONCE: usize = 1 << 10;
+/// How many places' nonces are remembered; the longest unheard of is forgotten first.
+const MOST_PLACES: usize = 16;
+
+/// A key that tokens are bound to.
+pub(crate) struct DpopKey {
+    signer: Signer,
+    public: Value,
+    kept: Secret,
+}
+
+/// What a proof is about.
+pub(crate) struct Proven<'a> {
+    /// The verb of the request.
+    pub method: &'a str,
+    /// Where it goes, as it was written.
+    pub url: &'a str,
+    /// What whoever is there said last that proofs have to repeat.
+    pub nonce: Option<&'a str>,
+    /// The token that goes with it; none at a token endpoint.
+    pub token: Option<&'a Secret>,
+    /// Unix milliseconds.
+    pub now: u64,
+}
+
+impl DpopKey {
+    /// Makes a new key.
+    pub fn generate() -> Result<Self, LoginError> {
+        let failed = |_| LoginError::Proof("no key could be made".to_owned());
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).map_err(failed)?;
+        let kept = Secret::new(STANDARD.encode(pair.to_pkcs8v1().map_err(failed)?.as_ref()));
+        Ok(Self::of(pair, kept))
+    }
+
+    /// Takes up a key that was kept.
+    pub fn load(kept: &Secret) -> Result<Self, LoginError> {
+        let pair = STANDARD.decode(kept.reveal()).ok();
+        let pair = pair.and_then(|der| EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok());
+        let damaged = || VaultError::Damaged { what: "the key that the tokens are bound to is damaged".to_owned() };
+        Ok(Self::of(pair.ok_or_else(damaged)?, kept.clone()))
+    }
+
+    fn of(pair: EcdsaKeyPair, kept: Secret) -> Self {
+        // An uncompressed point: a marker, and 32 bytes for each coordinate.
+        let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
+        let public = json!({"kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y)});
+        Self { signer: Signer::es256(pair), public, kept }
+    }
+
+    /// The key as it is kept: PKCS #8 in Base64.
+    pub fn keep(&self) -> &Secret {
+        &self.kept
+    }
+
+    /// A proof for one request, never the same twice. Marked as sensitive.
+    pub fn proof(&self, about: &Proven<'_>) -> Result<HeaderValue, LoginError> {
+        let header = json!({"typ": "dpop+jwt", "jwk": self.public});
+        let mut claims = json!({
+            "jti": unguessable()?,
+            "htm": about.method,
+            "htu": without_query(about.url),
+            "iat": about.now / 1000,
+        });
+        if let Some(nonce) = about.nonce {
+            claims["nonce"] = nonce.into();
+        }
+        if let Some(token) = about.token {
+            claims["ath"] = encoded(Sha256::digest(token.reveal())).into();
+        }
+        let proof = self.signer.sign(header, &claims)?;
+        let mut proof = HeaderValue::try_from(proof).map_err(|error| LoginError::Proof(error.to_string()))?;
+        proof.set_sensitive(true);
+        Ok(proof)
+    }
+}
+
+/// An address up to its query and fragment, as it was written.
+fn without_query(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or(url)
+}
+
+/// What proofs have to repeat, by the origin that said so. Whoever dials both a server and its authorization server has
+/// one for each, as the two may share an origin.
+#[derive(Default)]
+pub(crate) struct Nonces(Mutex<Vec<(String, String)>>);
+
+impl Nonces {
+    /// Notes what the headers of an answer from this address say. Whether that is anything new.
+    pub fn note(&self, url: &str, headers: &HeaderMap) -> bool {
+        let nonce = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok());
+        let nonce = nonce.filter(|nonce| nonce.len() <= MOST_NONCE && is_nonce(nonce));
+        let (Some(nonce), Some(place)) = (nonce, place(url)) else { return false };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.iter().position(|(known, _)| *known == place).map(|index| known.remove(index));
+        if known.len() == MOST_PLACES {
+            known.remove(0);
+        }
+        known.push((place, nonce.to_owned()));
+        before.is_none_or(|(_, before)| before != nonce)
+    }
+
+    /// What a proof for this address has to repeat.
+    pub fn of(&self, url: &str) -> Option<String> {
+        let place = place(url)?;
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|(known, _)| *known == place).map(|(_, nonce)| nonce.clone())
+    }
+}
+
+/// The characters of RFC 9449, 8.1.
+fn is_nonce(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
+}
+
+fn place(url: &str) -> Option<String> {
+    Url::parse(url).ok().map(|url| url.origin().ascii_serialization())
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::*;
+
+    const NOW: u64 = 1_700_000_000_999;
+
+    fn about<'a>(url: &'a str, nonce: Option<&'a str>, token: Option<&'a Secret>) -> Proven<'a> {
+        Proven { method: "POST", url, nonce, token, now: NOW }
+    }
+
+    /// The header and the claims of a proof whose signature is right.
+    fn verified(proof: &HeaderValue) -> (Value, Value) {
+        let (statement, signature) = proof.to_str().unwrap().rsplit_once('.').unwrap();
+        let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).unwrap();
+        let json = |text: &str| serde_json::from_slice::<Value>(&bytes(text)).unwrap();
+        let (header, claims) = statement.split_once('.').unwrap();
+        let (header, claims) = (json(header), json(claims));
+        let coordinate = |name: &str| bytes(header["jwk"][name].as_str().unwrap());
+        let point = [vec![4], coordinate("x"), coordinate("y")].concat();
+        let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
+        key.verify(statement.as_bytes(), &bytes(signature)).unwrap();
+        (header, claims)
+    }
+
+    #[test]
+    fn a_proof_has_the_shape_of_rfc_9449() {
+        let key = DpopKey::generate().unwrap();
+        let proof = key.proof(&about("http://localhost:1/token?a=b", None, None)).unwrap();
+        assert!(proof.is_sensitive());
+        let (header, claims) = verified(&proof);
+        assert_eq!((&header["typ"], &header["alg"]), (&json!("dpop+jwt"), &json!("ES256")));
+        let members: Vec<_> = header["jwk"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert!(members.len() == 4 && !members.contains(&"d"), "{members:?}");
+        assert_eq!(claims["htm"], "POST");
+        assert_eq!(claims["htu"], "http://localhost:1/token");
+        assert_eq!(claims["iat"], NOW / 1000);
+        assert!(claims.get("nonce").is_none() && claims.get("ath").is_none());
+    }
+
+    #[test]
+    fn a_proof_for_a_server_names_the_token_and_repeats_the_nonce() {
+        let key = DpopKey::generate().unwrap();
+        // The token and its digest are those of RFC 9449, 7.1.
+        let token = Secret::new("Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU");
+        let (_, claims) = verified(&key.proof(&about("https://s/mcp", Some("n"), Some(&token))).unwrap());
+        assert_eq!(claims["ath"], "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo");
+        assert_eq!(claims["nonce"], "n");
+    }
+
+    #[test]
+    fn no_two_proofs_are_the_same_and_a_kept_key_makes_more_of_them() {
+        let key = DpopKey::generate().unwrap();
+        let loaded = DpopKey::load(key.keep()).unwrap();
+        let (one, first) = verified(&key.proof(&about("https://s/", None, None)).unwrap());
+        let (two, second) = verified(&loaded.proof(&about("https://s/", None, None)).unwrap());
+        assert_eq!(one["jwk"], two["jwk"]);
+        assert_ne!(first["jti"], second["jti"]);
+        for damaged in ["", "hush", "aHVzaA=="] {
+            let error = DpopKey::load(&Secret::new(damaged)).err().expect("no key");
+            assert!(matches!(error, LoginError::Vault(VaultError::Damaged { .. })), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_cut_and_not_rewritten() {
+        for (url, expected) in [
+            ("http://localhost:80", "http://localhost:80"),
+            ("https://S/a/../b?c#d", "https://S/a/../b"),
+            ("https://s/a#d?c", "https://s/a"),
+        ] {
+            assert_eq!(without_query(url), expected);
+        }
+    }
+
+    #[test]
+    fn nonces_are_kept_by_origin_and_within_bounds() {
+        let nonces = Nonces::default();
+        let says = |nonce: &str| HeaderMap::from_iter([(NONCE, HeaderValue::try_from(nonce).unwrap())]);
+        assert!(nonces.note("https://a/token", &says("one")));
+        assert!(!nonces.note("https://a/other?x", &says("one")));
+        assert!(nonces.note("https://a/", &says("two")));
+        assert!(!nonces.note("https://a/", &HeaderMap::new()));
+        assert_eq!(nonces.of("https://a:443/x").as_deref(), Some("two"));
+        assert_eq!(nonces.of("https://a:444/"), None);
+        for bad in ["", "a b", "a\"b", "a\\b", &"x".repeat(MOST_NONCE + 1)] {
+            assert!(!nonces.note("https://b/", &says(bad)), "{bad}");
+        }
+        for n in 0..MOST_PLACES {
+            nonces.note(&format!("https://host{n}/"), &says("n"));
+        }
+        assert_eq!(nonces.of("https://a/"), None);
+        assert_eq!(nonces.of("https://host0/").as_deref(), Some("n"));
+    }
+}

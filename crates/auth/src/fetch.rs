@@ -1,0 +1,281 @@
+//! The way out for everything that is not the server itself: bounded, short, and never to where a server could not
+//! have meant us to go.
+
+mod address;
+#[cfg(test)]
+pub(crate) mod site;
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use url::{Url, form_urlencoded};
+use wharf_json::{Bounds, TooComplex};
+use wharf_net::{
+    HeaderMap, HeaderName, HeaderValue, Method, Net, NetOptions, Reach, Redirects, Request, SendError, StatusCode,
+    Zone, header, literal,
+};
+
+use crate::challenge::Challenge;
+use crate::settings::AuthSettings;
+
+pub(crate) use address::{checked, is_localhost, shown};
+
+/// How long a document or an answer may take, from dialling to its last byte.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of a body.
+const MOST_BYTES: usize = 1 << 20;
+/// The largest documents seen have a few hundred values.
+const BOUNDS: Bounds = Bounds { depth: 32, nodes: 20_000 };
+/// The latest revision that begins with a handshake. 2025-03-26 (authorization, 2.3.2) wants one named when metadata
+/// are asked for, before any could be agreed on.
+const REVISION: &str = "2025-11-25";
+
+/// Domains whose names mean something only in the network they are asked in (RFC 6762, RFC 8375, the `internal` that
+/// ICANN has set aside, and what is in use though nobody has).
+const LOCAL_DOMAINS: [&str; 6] = [".local", ".internal", ".home.arpa", ".lan", ".corp", ".intranet"];
+
+/// Who gave an address: that decides how far it may lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// The owner of this program, who may mean any machine.
+    ByOwner,
+    /// A server or an authorization server, who may mean the public internet, or the zone the server itself is in.
+    ByServer,
+}
+
+impl Named {
+    /// Who gave this address: the owner where it is one of those in the settings.
+    pub fn of(address: &str, settings: &AuthSettings) -> Self {
+        let given =
+            [&settings.authorization_url, &settings.token_url, &settings.registration_url, &settings.device_url];
+        match given.into_iter().flatten().any(|given| given == address) {
+            true => Self::ByOwner,
+            false => Self::ByServer,
+        }
+    }
+}
+
+/// Two pools of connections: one for addresses the owner gave, one for those that others gave. Made when first needed.
+#[derive(Clone)]
+pub(crate) struct Outside(Arc<Ways>);
+
+struct Ways {
+    server: Url,
+    options: NetOptions,
+    for_owner: OnceCell<Net>,
+    for_others: OnceCell<Net>,
+}
+
+/// What came back, read whole and within bounds.
+pub(crate) struct Fetched {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    /// The body as JSON, where it is.
+    pub json: Option<Value>,
+}
+
+/// Why nothing came back. Never holds what a body said.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub(crate) struct FetchError {
+    /// The address, and what is wrong; escaped.
+    pub reason: String,
+    /// Whether the same may work later by itself.
+    pub may_pass: bool,
+}
+
+struct Order<'a> {
+    method: Method,
+    address: &'a str,
+    named: Named,
+    headers: HeaderMap,
+    body: Bytes,
+    redirects: Redirects,
+}
+
+impl Outside {
+    /// Makes the ways out that serve one server, whose address the owner gave. Dials and resolves nothing.
+    pub fn new(server: &Url, options: NetOptions) -> Self {
+        let (for_owner, for_others) = (OnceCell::new(), OnceCell::new());
+        Self(Arc::new(Ways { server: server.clone(), options, for_owner, for_others }))
+    }
+
+    /// `GET`, for a document.
+    pub async fn get(&self, url: &str, named: Named) -> Result<Fetched, FetchError> {
+        let revision = (HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(REVISION));
+        let headers = HeaderMap::from_iter([revision]);
+        let (method, body, redirects) = (Method::GET, Bytes::new(), Redirects::SameOrigin);
+        self.fetch(Order { method, address: url, named, headers, body, redirects }).await
+    }
+
+    /// `POST` of a form, with these headers besides.
+    pub async fn post_form(
+        &self,
+        url: &str,
+        named: Named,
+        fields: &[(&str, &str)],
+        mut headers: HeaderMap,
+    ) -> Result<Fetched, FetchError> {
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(header::CONTENT_TYPE, form);
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish().into();
+        let (method, redirects) = (Method::POST, Redirects::Refused);
+        self.fetch(Order { method, address: url, named, headers, body, redirects }).await
+    }
+
+    /// `POST` of a JSON document.
+    pub async fn post_json(&self, url: &str, named: Named, body: &Value) -> Result<Fetched, FetchError> {
+        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let (method, body, redirects) = (Method::POST, body.to_string().into(), Redirects::Refused);
+        self.fetch(Order { method, address: url, named, headers, body, redirects }).await
+    }
+
+    /// What the server says to somebody it does not know, where that is a challenge that can be answered: only there it
+    /// may say where it describes itself. Nothing is read but the head, and nothing goes wrong that matters.
+    pub async fn challenge(&self) -> Option<Challenge> {
+        let refused = tokio::time::timeout(PATIENCE, self.0.knock()).await.ok()?.ok()?;
+        Challenge::best(Challenge::all(&refused))
+    }
+
+    async fn fetch(&self, order: Order<'_>) -> Result<Fetched, FetchError> {
+        let address = order.address;
+        let fetched = match checked(address) {
+            Ok(url) => tokio::time::timeout(PATIENCE, self.0.exchange(url, order)).await,
+            Err(flaw) => Ok(Err(Trouble::lasting(flaw))),
+        };
+        let late = |_| Err(Trouble::passing(format!("no whole answer within {} s", PATIENCE.as_secs())));
+        fetched.unwrap_or_else(late).map_err(|trouble| FetchError {
+            reason: format!("{}: {}", shown(address), trouble.reason),
+            may_pass: trouble.may_pass,
+        })
+    }
+}
+
+impl Ways {
+    /// Asks the server for a sign of life, as nobody in particular.
+    async fn knock(&self) -> Result<HeaderMap, Trouble> {
+        let headers = HeaderMap::from_iter([
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream")),
+        ]);
+        let (method, url, redirects) = (Method::POST, self.server.clone(), Redirects::SameOrigin);
+        let body = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+        let net = self.way(&url, Named::ByOwner).await?;
+        Ok(net.send(Request { method, url, headers, body, redirects }).await?.headers)
+    }
+
+    async fn exchange(&self, url: Url, order: Order<'_>) -> Result<Fetched, Trouble> {
+        let Order { method, mut headers, body, redirects, .. } = order;
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
+        let net = self.way(&url, order.named).await?;
+        let mut response = net.send(Request { method, url, headers, body, redirects }).await?;
+        let body = response.body.collect(MOST_BYTES).await.map_err(|error| Trouble {
+            may_pass: matches!(error, wharf_net::BodyError::Broken(_)),
+            reason: error.to_string(),
+        })?;
+        let json = decoded(&body).map_err(|bound| Trouble::lasting(format!("the answer has {bound}")))?;
+        Ok(Fetched { status: response.status, headers: response.headers, json })
+    }
+
+    /// The pool for an address. What is of the server's own origin is where the owner said the server is.
+    async fn way(&self, url: &Url, named: Named) -> Result<&Net, Trouble> {
+        if named == Named::ByOwner || url.origin() == self.server.origin() {
+            return self.for_owner.get_or_try_init(|| self.open(Reach::Anywhere)).await;
+        }
+        let open = async || self.open(self.zone().await?.map_or(Reach::PublicOnly, Reach::PublicAnd)).await;
+        self.for_others.get_or_try_init(open).await
+    }
+
+    /// Opens a pool. The certificate that says who we are is shown where the owner sends us, and nowhere else.
+    async fn open(&self, reach: Reach) -> Result<Net, Trouble> {
+        let mut options = self.options.clone();
+        if reach != Reach::Anywhere {
+            options.client_certificate = None;
+        }
+        options.reach = reach;
+        Net::open(&options).await.map_err(|error| {
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            Trouble::lasting(format!("{error}{cause}"))
+        })
+    }
+
+    /// The zone the server is in, by the address that its owner gave. A name opens one only where nobody on the public
+    /// internet can answer for it.
+    async fn zone(&self) -> Result<Option<Zone>, Trouble> {
+        let host = self.server.host_str().unwrap_or_default();
+        if let Some(address) = literal(host) {
+            return Ok(Zone::of(address));
+        }
+        if is_localhost(host) {
+            return Ok(Some(Zone::Loopback));
+        }
+        if !is_local_name(host) {
+            return Ok(None);
+        }
+        match tokio::net::lookup_host((host, 0)).await {
+            Ok(addresses) => Ok(zone_of_name(addresses.map(|address| address.ip()))),
+            // A name that only the proxy knows.
+            Err(_) if self.options.proxy.is_some() => Ok(None),
+            Err(error) => Err(Trouble::passing(format!("the server's own name cannot be resolved: {error}"))),
+        }
+    }
+}
+
+/// Whether a name means something in this network alone: it has one label, or is under a domain that is never
+/// delegated. Whoever owns any other name has it mean an address in here whenever that suits them (T40).
+fn is_local_name(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    !name.contains('.') || LOCAL_DOMAINS.iter().any(|domain| name.ends_with(domain))
+}
+
+/// The zone of a name with these addresses: the private one, where they are all in it. Never this machine, nor what is
+/// on the same wire, where clouds keep their secrets.
+fn zone_of_name(addresses: impl Iterator<Item = IpAddr>) -> Option<Zone> {
+    let mut zones = addresses.map(Zone::of).peekable();
+    zones.peek()?;
+    zones.all(|zone| zone == Some(Zone::Private)).then_some(Zone::Private)
+}
+
+/// What is wrong, before it is known with which address.
+struct Trouble {
+    reason: String,
+    may_pass: bool,
+}
+
+impl Trouble {
+    fn lasting(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), may_pass: false }
+    }
+
+    fn passing(reason: String) -> Self {
+        Self { reason, may_pass: true }
+    }
+}
+
+impl From<SendError> for Trouble {
+    fn from(error: SendError) -> Self {
+        let hint = match error {
+            SendError::Blocked(_) => {
+                ", because it was a server that named it; `oauth` in the entry can name it instead"
+            }
+            _ => "",
+        };
+        Self { reason: format!("{error}{hint}"), may_pass: error.may_pass() }
+    }
+}
+
+/// The JSON a body is, if any. A page that is none may have as many brackets as it likes.
+fn decoded(body: &[u8]) -> Result<Option<Value>, TooComplex> {
+    if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) {
+        BOUNDS.check(body)?;
+    }
+    Ok(serde_json::from_slice(body).ok())
+}

@@ -1,0 +1,124 @@
+//! What an address must be before anything is sent there.
+
+use url::{Host, Url};
+use wharf_spec::{Untrusted, acts, shown_url};
+
+/// Bytes of an address.
+const MOST_BYTES: usize = 4 << 10;
+
+/// Checks an address: https, or http on this machine; nobody's name in it, no fragment. The error is a few words about
+/// it.
+pub(crate) fn checked(address: &str) -> Result<Url, &'static str> {
+    if address.len() > MOST_BYTES {
+        return Err("it is too long for an address");
+    }
+    // Some of these would be passed over in silence.
+    if address.chars().any(|character| character.is_whitespace() || acts(character)) {
+        return Err("it has characters that no address has");
+    }
+    let url = Url::parse(address).map_err(|_| "it is no address")?;
+    match url.scheme() {
+        "https" => {}
+        "http" if is_here(&url) => {}
+        "http" => return Err("it is not https, and not on this machine"),
+        _ => return Err("it is neither https nor http"),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it says who logs in");
+    }
+    if url.fragment().is_some() {
+        return Err("it has a fragment");
+    }
+    Ok(url)
+}
+
+/// Whether a name means this machine, whoever is asked (RFC 6761, 6.3).
+pub(crate) fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// An address as it may be shown: escaped, shortened, and without who logs in or what its query says. Where there is
+/// nothing to hide it is shown as it was written.
+pub(crate) fn shown(address: &str) -> String {
+    let hides = address.contains(['?', '@', '#']);
+    let masked = Url::parse(address).ok().filter(|_| hides).map(|url| shown_url(&url));
+    Untrusted::new(masked.as_deref().unwrap_or(address)).shortened(200).to_string()
+}
+
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => is_localhost(name),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t39_only_https_and_this_machine_are_dialled() {
+        for address in [
+            "https://example.org",
+            "https://example.org:8443/a/b?c=d",
+            "HTTPS://EXAMPLE.ORG/",
+            "https://10.0.0.1/",
+            "http://localhost:1234/x",
+            "http://LOCALHOST/x",
+            "http://as.localhost/x",
+            "http://127.0.0.1/",
+            "http://127.9.9.9/",
+            "http://0x7f.1/",
+            "http://[::1]:80/",
+        ] {
+            assert!(checked(address).is_ok(), "{address}");
+        }
+        for address in [
+            "",
+            "example.org",
+            "//example.org/x",
+            "/x",
+            "http://example.org/",
+            "http://10.0.0.1/",
+            "http://0.0.0.0/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://localhost.example.org/",
+            "http://notlocalhost/",
+            "http://127.0.0.1.example.org/",
+            "ftp://example.org/",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "data:application/json,{}",
+            "gopher://127.0.0.1/",
+            "ws://localhost/",
+            "https:",
+            "https://",
+            "https://user@example.org/",
+            "https://:secret@example.org/",
+            "https://example.org/#x",
+            "https://example.org/#",
+            "https://exa\nmple.org/",
+            "https://example.org/\u{202e}",
+            " https://example.org/",
+            "https://[fe80::1%25lo]/",
+            "https://256.1.1.1/",
+        ] {
+            assert!(checked(address).is_err(), "{address}");
+        }
+        assert!(checked(&format!("https://example.org/{}", "x".repeat(MOST_BYTES))).is_err());
+    }
+
+    #[test]
+    fn t50_an_address_is_shown_without_its_query() {
+        for (address, expected) in [
+            ("https://example.org/a?key=hush", "https://example.org/a?key=***"),
+            ("https://me:hush@example.org/a", "https://***@example.org/a"),
+            ("https://Example.org", "https://Example.org"),
+            ("no address \u{1b}[2J", "no address \\u{1b}[2J"),
+        ] {
+            assert_eq!(shown(address), expected);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! A person logs in at a page and comes back with a code (OAuth 2.1, with PKCE, RFC 8707 and RFC 9207).
+
+use sha2::{Digest as _, Sha256};
+use url::form_urlencoded;
+use wharf_spec::Untrusted;
+
+use super::{Errand, missing};
+use crate::discovery::ServerMetadata;
+use crate::error::LoginError;
+use crate::fetch::{checked, shown};
+use crate::jwt::{encoded, unguessable};
+use crate::login::Attempt;
+use crate::token::Tokens;
+use crate::visitor::{Page, Returned, Visit, VisitError};
+
+/// Characters of what a page says about an error.
+const MOST_SAID: usize = 200;
+
+/// What is remembered of a login while the person is away.
+struct Asked {
+    state: String,
+    verifier: String,
+    redirect_uri: String,
+}
+
+/// Takes a person to the page, and what they bring back to the token endpoint. Dropped, the visit is given up.
+pub(crate) async fn by_code(
+    attempt: &Attempt<'_>,
+    errand: &Errand<'_>,
+    visit: Box<dyn Visit>,
+) -> Result<Tokens, LoginError> {
+    let redirect_uri = visit.redirect_uri().to_owned();
+    let asked = Asked { state: unguessable()?, verifier: unguessable()?, redirect_uri };
+    let page = Page {
+        url: address(errand, &asked)?,
+        state: asked.state.clone(),
+        server: attempt.server.to_owned(),
+        issuer: errand.server.issuer.clone(),
+        scope: errand.scope.map(str::to_owned),
+    };
+    let returned = visit.go(page).await.map_err(|error| match error {
+        VisitError::Declined => LoginError::Denied(None),
+        other => other.into(),
+    })?;
+    let code = code(returned, errand.server, &asked.state)?;
+    let fields = vec![
+        ("grant_type", "authorization_code"),
+        ("code", code.as_str()),
+        ("redirect_uri", &asked.redirect_uri),
+        ("code_verifier", &asked.verifier),
+    ];
+    errand.tokens(attempt, fields).await
+}
+
+/// The address of the page: the endpoint as it was written, with what is asked added to its query.
+fn address(errand: &Errand<'_>, asked: &Asked) -> Result<String, LoginError> {
+    let endpoint = errand.server.authorization_endpoint.as_deref();
+    let endpoint = endpoint.ok_or_else(|| missing("authorization_endpoint"))?;
+    checked(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(endpoint))))?;
+    let challenge = challenge(&asked.verifier);
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query
+        .append_pair("response_type", "code")
+        .append_pair("client_id", &errand.client.id)
+        .append_pair("redirect_uri", &asked.redirect_uri)
+        .append_pair("state", &asked.state)
+        .append_pair("code_challenge", &challenge)
+        .append_pair("code_challenge_method", "S256");
+    query.extend_pairs(errand.scope.map(|scope| ("scope", scope)));
+    query.extend_pairs(errand.resource.map(|resource| ("resource", resource)));
+    // OpenID Connect Core, 11: without it, `offline_access` is not heard.
+    let lasts = errand.scope.is_some_and(|scope| scope.split(' ').any(|word| word == "offline_access"));
+    query.extend_pairs(lasts.then_some(("prompt", "consent")));
+    Ok(format!("{endpoint}{}{}", joint(endpoint), query.finish()))
+}
+
+/// What goes between an address and more of its query.
+fn joint(address: &str) -> &'static str {
+    match address.split_once('?') {
+        None => "?",
+        Some((_, query)) if query.is_empty() || query.ends_with('&') => "",
+        Some(_) => "&",
+    }
+}
+
+/// RFC 7636, 4.2.
+fn challenge(verifier: &str) -> String {
+    encoded(Sha256::digest(verifier))
+}
+
+/// The code, if it is the answer to what was asked and comes from whom it was asked. Who says so is settled before
+/// anything is done with what they say, errors included (RFC 9207, 2.4).
+fn code(returned: Returned, server: &ServerMetadata, state: &str) -> Result<String, LoginError> {
+    if !returned.answers(state) {
+        return Err(LoginError::Mismatch("it is to another question".to_owned()));
+    }
+    check_issuer(returned.iss.as_deref(), server)?;
+    let said = |text: &str| Untrusted::new(text).shortened(MOST_SAID).to_string();
+    let description = returned.error_description.as_deref().map(said);
+    match (returned.error.as_deref(), returned.code) {
+        (Some("access_denied"), _) => Err(LoginError::Denied(description)),
+        (Some(error), _) => {
+            let description = description.map(|said| format!(" ({said})")).unwrap_or_default();
+            Err(LoginError::Mismatch(format!("it is the error `{}`{description}", said(error))))
+        }
+        (None, Some(code)) if !code.is_empty() => Ok(code),
+        (None, _) => Err(LoginError::Mismatch("it has no code".to_owned())),
+    }
+}
+
+fn check_issuer(iss: Option<&str>, server: &ServerMetadata) -> Result<(), LoginError> {
+    match iss {
+        Some(_) if server.is_guessed => Ok(()),
+        Some(iss) if iss == server.issuer => Ok(()),
+        Some(iss) => {
+            let (iss, issuer) = (shown(iss), shown(&server.issuer));
+            Err(LoginError::Mismatch(format!("it comes from `{iss}` and not from `{issuer}`")))
+        }
+        None if server.names_itself => Err(LoginError::Mismatch("it does not say from whom it comes".to_owned())),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+    use crate::client::{Client, ClientOrigin, Proof};
+
+    fn client() -> Client {
+        Client {
+            id: "https://c/doc?x=1".to_owned(),
+            secret: None,
+            proof: Proof::None,
+            origin: ClientOrigin::Document,
+            expires_at: None,
+        }
+    }
+
+    fn address_at(endpoint: &str, scope: Option<&str>, resource: Option<&str>) -> Result<String, LoginError> {
+        let server = ServerMetadata { authorization_endpoint: Some(endpoint.to_owned()), ..Default::default() };
+        let errand = Errand { server: &server, client: &client(), resource, scope, dpop: None };
+        let (state, verifier) = ("st".to_owned(), "ver".to_owned());
+        address(&errand, &Asked { state, verifier, redirect_uri: "http://127.0.0.1:1/callback".to_owned() })
+    }
+
+    #[test]
+    fn the_challenge_is_that_of_rfc_7636_appendix_b() {
+        let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+        assert_eq!(challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+    }
+
+    #[test]
+    fn an_endpoint_stays_as_it_was_written() {
+        for (endpoint, begins) in [
+            ("http://localhost:80", "http://localhost:80?response_type=code&"),
+            ("https://H/a/../b", "https://H/a/../b?response_type=code&"),
+            ("https://h/a?tenant=%7e1", "https://h/a?tenant=%7e1&response_type=code&"),
+            ("https://h/a?", "https://h/a?response_type=code&"),
+            ("https://h/a?b&", "https://h/a?b&response_type=code&"),
+        ] {
+            let address = address_at(endpoint, None, None).unwrap();
+            assert!(address.starts_with(begins), "{address}");
+        }
+    }
+
+    #[test]
+    fn the_page_is_asked_for_everything_once() {
+        for (scope, resource, more) in [
+            (None, None, vec![]),
+            (Some("a b&c"), Some("http://h:1"), vec![("scope", "a b&c"), ("resource", "http://h:1")]),
+            (Some("a offline_access"), None, vec![("scope", "a offline_access"), ("prompt", "consent")]),
+            (Some("no_offline_access"), None, vec![("scope", "no_offline_access")]),
+        ] {
+            let address = Url::parse(&address_at("https://h/a", scope, resource).unwrap()).unwrap();
+            let found: Vec<_> = address.query_pairs().into_owned().collect();
+            let challenge = challenge("ver");
+            let usual = [
+                ("response_type", "code"),
+                ("client_id", "https://c/doc?x=1"),
+                ("redirect_uri", "http://127.0.0.1:1/callback"),
+                ("state", "st"),
+                ("code_challenge", &challenge),
+                ("code_challenge_method", "S256"),
+            ];
+            let expected = usual.into_iter().chain(more).map(|(name, value)| (name.to_owned(), value.to_owned()));
+            assert_eq!(found, expected.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn t39_no_other_scheme_is_visited() {
+        let schemes = "javascript data file ftp ftps gopher ws wss ssh telnet mailto tel sms vbscript about chrome blob \
+                       view-source ms-settings smb ldap jar intent itms-services x-apple";
+        let mut refused = 0;
+        for scheme in schemes.split_whitespace() {
+            let address = address_at(&format!("{scheme}://127.0.0.1/authorize"), None, None);
+            assert!(matches!(address, Err(LoginError::Unsafe(_))), "{scheme}");
+            refused += 1;
+        }
+        assert_eq!(refused, 25);
+        for endpoint in ["http://example.org/a", "http://10.0.0.1/a", "javascript:alert(1)", "-https://h/", "", "/a"] {
+            assert!(matches!(address_at(endpoint, None, None), Err(LoginError::Unsafe(_))), "{endpoint}");
+        }
+    }
+
+    const ISSUER: &str = "https://as.example/t";
+
+    /// What becomes of an answer: its code, or the beginning of the error.
+    fn check(returned: &str, server: &ServerMetadata) -> String {
+        let mut read = Returned::default();
+        for (name, value) in form_urlencoded::parse(returned.as_bytes()).into_owned() {
+            match &*name {
+                "code" => read.code = Some(value),
+                "state" => read.state = Some(value),
+                "iss" => read.iss = Some(value),
+                "error" => read.error = Some(value),
+                _ => read.error_description = Some(value),
+            }
+        }
+        code(read, server, "st").unwrap_or_else(|error| error.to_string())
+    }
+
+    #[test]
+    fn t41_whoever_answers_is_known_before_what_they_say_is_used() {
+        const WRONG: &str = "the answer of the login page is not accepted: ";
+        for (returned, names_itself, expected) in [
+            ("state=st&code=c", false, "c"),
+            ("state=st&code=c&iss=https://as.example/t", false, "c"),
+            ("state=st&code=c&iss=https://as.example/t", true, "c"),
+            ("state=st&code=c", true, "it does not say from whom it comes"),
+            ("state=st&code=c&iss=https://as.example/t/", true, "it comes from `https://as.example/t/` and not"),
+            ("state=st&code=c&iss=https://AS.example/t", false, "it comes from"),
+            ("state=st&code=c&iss=", false, "it comes from"),
+            ("state=st&error=access_denied&iss=https://evil/", false, "it comes from"),
+            ("state=st&error=access_denied", true, "it does not say from whom it comes"),
+            ("state=su&code=c&iss=https://as.example/t", true, "it is to another question"),
+            ("code=c&iss=https://as.example/t", true, "it is to another question"),
+            ("state=st", false, "it has no code"),
+            ("state=st&code=", false, "it has no code"),
+            ("state=st&error=server_error&d=%1b[2J", false, "it is the error `server_error` (\\u{1b}[2J)"),
+        ] {
+            let server = ServerMetadata { issuer: ISSUER.to_owned(), names_itself, ..Default::default() };
+            let found = check(returned, &server);
+            assert!(found.strip_prefix(WRONG).unwrap_or(&found).starts_with(expected), "{returned}: {found}");
+        }
+    }
+
+    #[test]
+    fn o08_a_person_who_denies_is_heard() {
+        let server = ServerMetadata { issuer: ISSUER.to_owned(), ..Default::default() };
+        assert_eq!(check("state=st&error=access_denied&d=not+today", &server), "the login was denied: not today");
+        let long = format!("state=st&error=access_denied&d={}", "x".repeat(1000));
+        assert!(check(&long, &server).len() < 300);
+    }
+
+    #[test]
+    fn an_owner_who_names_the_endpoints_has_not_said_what_the_issuer_calls_itself() {
+        let mut server = ServerMetadata { issuer: ISSUER.to_owned(), is_guessed: true, ..Default::default() };
+        assert_eq!(check("state=st&code=c&iss=https://other/", &server), "c");
+        // Unless they have (`oauth.issuer`).
+        server.is_guessed = false;
+        assert!(check("state=st&code=c&iss=https://other/", &server).contains("it comes from `https://other/`"));
+    }
+}

@@ -1,0 +1,211 @@
+//! A person logs in on another device, with a code that is shown here (RFC 8628).
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::time::{Instant, sleep_until};
+use wharf_spec::{Secret, Untrusted};
+
+use super::{Errand, missing};
+use crate::error::{LoginError, TokenError};
+use crate::fetch::{checked, shown};
+use crate::login::Attempt;
+use crate::token::{Tokens, succeeded};
+use crate::visitor::{DevicePage, Visit, VisitError};
+
+const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// How long to wait between two questions where nobody says, and what is added when that is too short.
+const STEP: Duration = Duration::from_secs(5);
+/// How short and how long a wait may be that an authorization server wants.
+const WAITS: (u64, u64) = (1, 60);
+/// Seconds that a code can be used, where nobody says and at most.
+const LASTS: (u64, u64) = (600, 1800);
+/// Characters of a code that a person has to type.
+const MOST_CODE: usize = 64;
+/// Bytes of the code that stands for this login.
+const MOST_DEVICE_CODE: usize = 16 << 10;
+
+/// Shows a code, and asks until the person has typed it somewhere. Dropped, nobody asks any more.
+pub(crate) async fn by_device(
+    attempt: &Attempt<'_>,
+    errand: &Errand<'_>,
+    visit: Box<dyn Visit>,
+) -> Result<Tokens, LoginError> {
+    let begun = begin(attempt, errand).await?;
+    visit.show_code(&begun.page)?;
+    let mut rhythm = Rhythm::new(begun.interval, begun.page.lasts);
+    loop {
+        rhythm.wait().await?;
+        let device_code = ("device_code", begun.device_code.reveal());
+        match errand.tokens(attempt, vec![("grant_type", DEVICE_CODE), device_code]).await {
+            Err(LoginError::Token(error)) => rhythm.go_on(error)?,
+            other => return other,
+        }
+    }
+}
+
+/// A login that has begun.
+struct Begun {
+    device_code: Secret,
+    page: DevicePage,
+    interval: Duration,
+}
+
+async fn begin(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Result<Begun, LoginError> {
+    let endpoint = errand.server.device_authorization_endpoint.as_deref();
+    let endpoint = endpoint.ok_or_else(|| missing("device_authorization_endpoint"))?;
+    let scope = errand.scope.map(|scope| ("scope", scope));
+    let request = errand.request(attempt, endpoint, scope.into_iter().collect());
+    let answer = request.answer(attempt).await?;
+    let said = succeeded(&answer).map_err(|error| request.without_secrets(error, &answer))?;
+    begun(said, attempt.server)
+}
+
+fn begun(said: &Map<String, Value>, server: &str) -> Result<Begun, LoginError> {
+    let text = |name: &str| said.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let lacks = |name: &str| TokenError::Unclear(format!("its answer has no `{name}` that can be used"));
+    let device_code = text("device_code").filter(|code| code.len() <= MOST_DEVICE_CODE);
+    let code = text("user_code").filter(|code| code.chars().count() <= MOST_CODE);
+    // Google has the older name.
+    let url = text("verification_uri").or_else(|| text("verification_url")).ok_or_else(|| lacks("verification_uri"))?;
+    checked(url).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(url))))?;
+    let seconds = |name: &str| said.get(name).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
+    let page = DevicePage {
+        url: url.to_owned(),
+        complete_url: text("verification_uri_complete").filter(|url| checked(url).is_ok()).map(str::to_owned),
+        code: Untrusted::new(code.ok_or_else(|| lacks("user_code"))?).to_string(),
+        server: server.to_owned(),
+        lasts: seconds("expires_in").unwrap_or(LASTS.0).min(LASTS.1),
+    };
+    let interval = seconds("interval").map_or(STEP, |wait| Duration::from_secs(wait.clamp(WAITS.0, WAITS.1)));
+    Ok(Begun { device_code: Secret::new(device_code.ok_or_else(|| lacks("device_code"))?), page, interval })
+}
+
+/// When to ask next, until the code ends. On the monotonic clock.
+struct Rhythm {
+    interval: Duration,
+    end: Instant,
+    lasts: u64,
+}
+
+impl Rhythm {
+    fn new(interval: Duration, lasts: u64) -> Self {
+        Self { interval, end: Instant::now() + Duration::from_secs(lasts), lasts }
+    }
+
+    /// Waits until it is time to ask, or too late to.
+    async fn wait(&self) -> Result<(), LoginError> {
+        let next = Instant::now() + self.interval;
+        sleep_until(next.min(self.end)).await;
+        if next > self.end { Err(self.too_late()) } else { Ok(()) }
+    }
+
+    /// Hears that there are no tokens yet; an error where there never will be. Whoever is not reached is asked half as
+    /// often (RFC 8628, 3.5).
+    fn go_on(&mut self, error: TokenError) -> Result<(), LoginError> {
+        let TokenError::Refused { code, .. } = &error else {
+            self.interval *= 2;
+            return Ok(());
+        };
+        match code.as_str() {
+            "authorization_pending" => Ok(()),
+            "slow_down" => {
+                self.interval += STEP;
+                Ok(())
+            }
+            "access_denied" => Err(LoginError::Denied(None)),
+            "expired_token" => Err(self.too_late()),
+            _ => Err(error.into()),
+        }
+    }
+
+    fn too_late(&self) -> LoginError {
+        VisitError::TooLate(self.lasts).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What an authorization server says when asked, a word each: the seconds at which it was asked, and the end.
+    async fn asked(lasts: u64, answers: &str) -> (Vec<u64>, Result<(), LoginError>) {
+        let (begun, mut times, mut answers) = (Instant::now(), Vec::new(), answers.split_whitespace());
+        let mut rhythm = Rhythm::new(STEP, lasts);
+        loop {
+            if let Err(error) = rhythm.wait().await {
+                return (times, Err(error));
+            }
+            times.push(begun.elapsed().as_secs());
+            let error = match answers.next().unwrap_or("authorization_pending") {
+                "tokens" => return (times, Ok(())),
+                "unclear" => TokenError::Unclear("lost".to_owned()),
+                code => TokenError::Refused { code: code.to_owned(), description: None, status: 400 },
+            };
+            if let Err(error) = rhythm.go_on(error) {
+                return (times, Err(error));
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn questions_keep_the_distance_that_is_wanted() {
+        for (answers, times) in [
+            ("tokens", vec![5]),
+            ("authorization_pending authorization_pending tokens", vec![5, 10, 15]),
+            ("slow_down authorization_pending slow_down tokens", vec![5, 15, 25, 40]),
+            ("unclear unclear tokens", vec![5, 15, 35]),
+        ] {
+            let (found, ended) = asked(600, answers).await;
+            assert_eq!(found, times, "{answers}");
+            assert!(ended.is_ok(), "{answers}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn o08_a_denied_or_ended_code_ends_it() {
+        assert!(matches!(asked(600, "access_denied").await.1, Err(LoginError::Denied(None))));
+        let ended = asked(600, "authorization_pending expired_token tokens").await;
+        assert!(matches!(ended, (times, Err(LoginError::Visit(VisitError::TooLate(600)))) if times == [5, 10]));
+        let refused = asked(600, "invalid_client tokens").await.1;
+        assert!(
+            matches!(refused, Err(LoginError::Token(TokenError::Refused { code, .. })) if code == "invalid_client")
+        );
+        let (times, ended) = asked(17, "").await;
+        assert_eq!(times, [5, 10, 15]);
+        assert!(matches!(ended, Err(LoginError::Visit(VisitError::TooLate(17)))));
+    }
+
+    #[test]
+    fn t49_what_begins_a_login_is_within_bounds() {
+        let usual = json!({"device_code": "d", "user_code": "A\u{1b}B", "verification_uri": "https://as/d"});
+        let with = |name: &str, value: Value| {
+            let mut said = usual.clone();
+            said[name] = value;
+            begun(said.as_object().unwrap(), "notes")
+        };
+        let begun = with("other", json!(1)).unwrap();
+        assert_eq!((begun.page.code.as_str(), begun.page.lasts, begun.interval), ("A\\u{1b}B", 600, STEP));
+        for (lasts, expected) in [(json!(60), 60), (json!(-1), 600), (json!(0), 600), (json!(1e300), 600)] {
+            assert_eq!(with("expires_in", lasts).unwrap().page.lasts, expected);
+        }
+        assert_eq!(with("expires_in", json!(u64::MAX)).unwrap().page.lasts, 1800);
+        for (interval, expected) in [(json!(1), 1), (json!(0), 5), (json!(u64::MAX), 60), (json!("7"), 5)] {
+            assert_eq!(with("interval", interval).unwrap().interval.as_secs(), expected);
+        }
+        let unsafe_url = with("verification_uri_complete", json!("javascript:x")).unwrap();
+        assert_eq!(unsafe_url.page.complete_url, None);
+        for (name, value) in [
+            ("device_code", json!("")),
+            ("device_code", json!("x".repeat(MOST_DEVICE_CODE + 1))),
+            ("user_code", json!("x".repeat(MOST_CODE + 1))),
+            ("user_code", json!(7)),
+            ("verification_uri", json!("http://example.org/d")),
+            ("verification_uri", Value::Null),
+        ] {
+            assert!(with(name, value).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Tokens without a person: the client is its own account, or somebody else vouches for it.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use serde_json::Value;
+use wharf_spec::Secret;
+
+use super::Errand;
+use crate::client::{Client, ClientOrigin, Proof};
+use crate::error::{LoginError, TokenError};
+use crate::fetch::Named;
+use crate::login::Attempt;
+use crate::settings::{Assertion, Grant};
+use crate::token::{TokenRequest, Tokens, succeeded};
+
+/// Bytes of a statement that somebody else has made.
+const MOST_ASSERTION: usize = 64 << 10;
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
+/// Gets tokens the way that the settings say. Tried once: nothing is tried again and no other way is taken.
+pub(crate) async fn by_nobody(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Result<Tokens, LoginError> {
+    let scope = errand.scope.map(|scope| ("scope", scope));
+    let statement = match &attempt.settings.grant {
+        Grant::ClientSecret | Grant::ClientKey { .. } => {
+            let fields = [("grant_type", "client_credentials")].into_iter().chain(scope);
+            return errand.tokens(attempt, fields.collect()).await;
+        }
+        Grant::Workload { assertion } => read(assertion).await?,
+        Grant::Enterprise { token_url, client_id, client_secret, id_token } => {
+            let provider = Provider { token_url, client: at_provider(client_id, client_secret.as_ref()) };
+            provider.exchange(attempt, errand, &read(id_token).await?).await?
+        }
+        _ => return Err(LoginError::Needed { scope: None }),
+    };
+    let fields = [("grant_type", JWT_BEARER), ("assertion", statement.reveal())].into_iter().chain(scope);
+    errand.tokens(attempt, fields.collect()).await
+}
+
+/// The identity provider of an enterprise. Its owner gave its address.
+struct Provider<'a> {
+    token_url: &'a str,
+    client: Client,
+}
+
+fn at_provider(id: &str, secret: Option<&Secret>) -> Client {
+    let proof = if secret.is_some() { Proof::ClientSecretBasic } else { Proof::None };
+    Client { id: id.to_owned(), secret: secret.cloned(), proof, origin: ClientOrigin::Given, expires_at: None }
+}
+
+impl Provider<'_> {
+    /// Has the provider vouch for the person at one server's authorization server (SEP-990; RFC 8693, 2.1).
+    async fn exchange(
+        &self,
+        attempt: &Attempt<'_>,
+        errand: &Errand<'_>,
+        id_token: &Secret,
+    ) -> Result<Secret, LoginError> {
+        let mut fields = vec![
+            ("grant_type", TOKEN_EXCHANGE),
+            ("requested_token_type", ID_JAG),
+            ("audience", &errand.server.issuer),
+            ("resource", errand.resource.unwrap_or(attempt.url.as_str())),
+            ("subject_token", id_token.reveal()),
+            ("subject_token_type", ID_TOKEN),
+        ];
+        fields.extend(errand.scope.map(|scope| ("scope", scope)));
+        let (endpoint, client) = (self.token_url, &self.client);
+        // It signs nothing here, so what the provider calls itself is of no account.
+        let request = TokenRequest { endpoint, named: Named::ByOwner, issuer: "", client, dpop: None, fields };
+        let answer = request.answer(attempt).await?;
+        let said = succeeded(&answer).map_err(|error| request.without_secrets(error, &answer))?;
+        let is_of_type = said.get("issued_token_type").is_none_or(|kind| kind == ID_JAG);
+        let statement = said.get("access_token").and_then(Value::as_str).filter(|_| is_of_type).and_then(statement);
+        let lacks = || TokenError::Unclear("the identity provider's answer has no grant that can be used".to_owned());
+        Ok(statement.ok_or_else(lacks)?)
+    }
+}
+
+/// A statement that somebody else has made, read anew where it is in a file.
+async fn read(assertion: &Assertion) -> Result<Secret, LoginError> {
+    let file = match assertion {
+        Assertion::Given(secret) => return statement(secret.reveal()).ok_or_else(|| no_statement("what is given")),
+        Assertion::File(file) => file.clone(),
+    };
+    let path = file.clone();
+    let text = tokio::task::spawn_blocking(move || bounded(&path)).await;
+    let text = text.map_err(io::Error::other).flatten();
+    let text = text.map_err(|error| LoginError::Proof(format!("`{}` cannot be read: {error}", file.display())))?;
+    statement(&text).ok_or_else(|| no_statement(&format!("what `{}` holds", file.display())))
+}
+
+/// The beginning of a file, one byte more than a statement may have. Blocks.
+fn bounded(file: &Path) -> io::Result<String> {
+    // Opening a pipe would wait for somebody to write.
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+    }
+    let mut text = String::new();
+    std::fs::File::open(file)?.take(MOST_ASSERTION as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn statement(text: &str) -> Option<Secret> {
+    let fits = text.len() <= MOST_ASSERTION;
+    let text = text.trim();
+    (fits && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Secret::new(text))
+}
+
+fn no_statement(what: &str) -> LoginError {
+    LoginError::Proof(format!("{what} is no signed statement"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_read_each_time_and_within_bounds() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("token");
+        let assertion = Assertion::File(file.clone());
+        assert!(matches!(read(&assertion).await, Err(LoginError::Proof(_))));
+        for (text, expected) in [
+            (" a.b.c\n".to_owned(), Some("a.b.c".to_owned())),
+            ("d.e.f".to_owned(), Some("d.e.f".to_owned())),
+            (String::new(), None),
+            (" \n".to_owned(), None),
+            ("hush\nhush".to_owned(), None),
+            ("x".repeat(MOST_ASSERTION), Some("x".repeat(MOST_ASSERTION))),
+            ("x".repeat(MOST_ASSERTION + 1), None),
+        ] {
+            std::fs::write(&file, &text).unwrap();
+            let found = read(&assertion).await;
+            assert!(found.as_ref().err().is_none_or(|error| !error.to_string().contains("hush")));
+            assert_eq!(found.ok().map(|secret| secret.reveal().to_owned()), expected);
+        }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_is_no_file_is_not_opened() {
+        let error = read(&Assertion::File("/dev/null".into())).await.unwrap_err();
+        assert!(error.to_string().ends_with("`/dev/null` cannot be read: it is no file"), "{error}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Statements we sign: compact JWS (RFC 7515), with a private key in PKCS #8.
+
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{self, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, RsaEncoding, RsaKeyPair};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::PemObject as _;
+use serde_json::Value;
+use wharf_spec::{Secret, Untrusted};
+
+use crate::error::LoginError;
+
+/// What is signed with where nobody says.
+pub(crate) const USUAL: &str = "ES256";
+
+/// A private key, and how it signs.
+pub(crate) struct Signer {
+    algorithm: &'static str,
+    key: Key,
+}
+
+enum Key {
+    Ecdsa(EcdsaKeyPair),
+    Ed25519(Ed25519KeyPair),
+    Rsa(RsaKeyPair, &'static dyn RsaEncoding),
+}
+
+impl Signer {
+    /// Reads a key from PEM. The error never says what was in it.
+    pub fn from_pem(pem: &Secret, algorithm: Option<&str>) -> Result<Self, LoginError> {
+        let der = PrivatePkcs8KeyDer::from_pem_slice(pem.reveal().as_bytes())
+            .map_err(|_| unusable("the private key is not PKCS #8 in PEM (`BEGIN PRIVATE KEY`)"))?;
+        Self::from_der(der.secret_pkcs8_der(), algorithm.unwrap_or(USUAL))
+    }
+
+    fn from_der(der: &[u8], algorithm: &str) -> Result<Self, LoginError> {
+        let ecdsa = |curve: &'static EcdsaSigningAlgorithm| EcdsaKeyPair::from_pkcs8(curve, der).map(Key::Ecdsa);
+        let rsa = |padding: &'static dyn RsaEncoding| RsaKeyPair::from_pkcs8(der).map(|key| Key::Rsa(key, padding));
+        let (algorithm, key) = match algorithm {
+            "ES256" => ("ES256", ecdsa(&signature::ECDSA_P256_SHA256_FIXED_SIGNING)),
+            "ES384" => ("ES384", ecdsa(&signature::ECDSA_P384_SHA384_FIXED_SIGNING)),
+            "RS256" => ("RS256", rsa(&signature::RSA_PKCS1_SHA256)),
+            "PS256" => ("PS256", rsa(&signature::RSA_PSS_SHA256)),
+            "EdDSA" => ("EdDSA", Ed25519KeyPair::from_pkcs8(der).map(Key::Ed25519)),
+            other => return Err(unusable(format!("`{}` is no way to sign", Untrusted::new(other).shortened(40)))),
+        };
+        let key = key.map_err(|_| unusable(format!("the private key is none for {algorithm}")))?;
+        Ok(Self { algorithm, key })
+    }
+
+    /// Signs with this pair, which is one of P-256.
+    pub fn es256(pair: EcdsaKeyPair) -> Self {
+        Self { algorithm: USUAL, key: Key::Ecdsa(pair) }
+    }
+
+    /// Signs a statement. `header` says what there is to say besides the algorithm.
+    pub fn sign(&self, mut header: Value, claims: &Value) -> Result<String, LoginError> {
+        header["alg"] = self.algorithm.into();
+        let statement = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
+        let signature = self.key.sign(statement.as_bytes()).map_err(|_| unusable("the private key does not sign"))?;
+        Ok(format!("{statement}.{}", encoded(signature)))
+    }
+}
+
+impl Key {
+    fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, Unspecified> {
+        match self {
+            Self::Ecdsa(pair) => Ok(pair.sign(&SystemRandom::new(), statement)?.as_ref().to_vec()),
+            Self::Ed25519(pair) => Ok(pair.sign(statement).as_ref().to_vec()),
+            Self::Rsa(pair, padding) => {
+                let mut signature = vec![0; pair.public_modulus_len()];
+                pair.sign(*padding, &SystemRandom::new(), statement, &mut signature)?;
+                Ok(signature)
+            }
+        }
+    }
+}
+
+/// Base64 for addresses, without padding.
+pub(crate) fn encoded(bytes: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// 256 bits that nobody can guess.
+pub(crate) fn unguessable() -> Result<String, LoginError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| unusable(format!("the system gives no random numbers: {error}")))?;
+    Ok(encoded(bytes))
+}
+
+fn unusable(why: impl Into<String>) -> LoginError {
+    LoginError::Proof(why.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
+    use aws_lc_rs::rsa::KeySize;
+    use aws_lc_rs::signature::{KeyPair as _, UnparsedPublicKey, VerificationAlgorithm};
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pem(der: &[u8]) -> Secret {
+        Secret::new(format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(der)))
+    }
+
+    /// Signs with a key, and checks the signature with what is public of it.
+    fn check(algorithm: &str, der: &[u8], public: &[u8], verifier: &'static dyn VerificationAlgorithm) {
+        let signer = Signer::from_pem(&pem(der), Some(algorithm)).unwrap();
+        let jwt = signer.sign(json!({"typ": "JWT", "kid": "k"}), &json!({"iss": "me"})).unwrap();
+        let (statement, signature) = jwt.rsplit_once('.').unwrap();
+        let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
+        UnparsedPublicKey::new(verifier, public).verify(statement.as_bytes(), &signature).expect(algorithm);
+        let parts = statement.split('.').map(|part| URL_SAFE_NO_PAD.decode(part).unwrap());
+        let parts: Vec<Value> = parts.map(|part| serde_json::from_slice(&part).unwrap()).collect();
+        assert_eq!(parts, [json!({"alg": algorithm, "typ": "JWT", "kid": "k"}), json!({"iss": "me"})]);
+    }
+
+    fn ecdsa(algorithm: &str, curve: &'static EcdsaSigningAlgorithm, verifier: &'static dyn VerificationAlgorithm) {
+        let pair = EcdsaKeyPair::generate(curve).unwrap();
+        check(algorithm, pair.to_pkcs8v1().unwrap().as_ref(), pair.public_key().as_ref(), verifier);
+    }
+
+    #[test]
+    fn every_algorithm_signs_what_others_can_verify() {
+        ecdsa("ES256", &signature::ECDSA_P256_SHA256_FIXED_SIGNING, &signature::ECDSA_P256_SHA256_FIXED);
+        ecdsa("ES384", &signature::ECDSA_P384_SHA384_FIXED_SIGNING, &signature::ECDSA_P384_SHA384_FIXED);
+        let pair = Ed25519KeyPair::generate().unwrap();
+        check("EdDSA", pair.to_pkcs8v1().unwrap().as_ref(), pair.public_key().as_ref(), &signature::ED25519);
+        let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
+        let der: Pkcs8V1Der<'_> = pair.as_der().unwrap();
+        let public = pair.public_key().as_ref();
+        check("RS256", der.as_ref(), public, &signature::RSA_PKCS1_2048_8192_SHA256);
+        check("PS256", der.as_ref(), public, &signature::RSA_PSS_2048_8192_SHA256);
+    }
+
+    #[test]
+    fn t50_a_key_that_cannot_be_used_is_not_shown() {
+        let pair = EcdsaKeyPair::generate(&signature::ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+        let good = pem(pair.to_pkcs8v1().unwrap().as_ref());
+        for (key, algorithm) in [
+            (Secret::new("hush"), None),
+            (pem(b"hush"), None),
+            (good.clone(), Some("ES384")),
+            (good.clone(), Some("RS256")),
+            (good.clone(), Some("none")),
+            (good.clone(), Some("HS256")),
+            (Secret::new(good.reveal().replace("PRIVATE", "PUBLIC")), None),
+        ] {
+            let error = Signer::from_pem(&key, algorithm).err().expect("a key that cannot be used");
+            assert!(matches!(&error, LoginError::Proof(said) if !said.contains("hush")), "{algorithm:?}: {error}");
+        }
+        assert!(Signer::from_pem(&good, None).is_ok());
+    }
+
+    #[test]
+    fn nothing_is_drawn_twice() {
+        let drawn: std::collections::HashSet<_> = (0..1000).map(|_| unguessable().unwrap()).collect();
+        assert!(drawn.len() == 1000 && drawn.iter().all(|one| one.len() == 43));
+    }
+}

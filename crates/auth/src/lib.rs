@@ -1,0 +1,43 @@
+//! Logging in to servers: finding out where, registering, getting tokens, keeping and renewing them.
+//!
+//! Identifiers (issuers, resources, client ids, addresses of endpoints) stay the strings they came as; they are parsed
+//! to be checked and never to be written anew. Nothing here prints, opens a browser or reads the environment: whoever
+//! owns the program brings a [`Visitor`] for that.
+
+#![warn(missing_docs)]
+
+mod account;
+mod challenge;
+mod client;
+mod discovery;
+mod dpop;
+mod error;
+mod fetch;
+mod grant;
+mod jwt;
+mod login;
+mod proof;
+mod registration;
+mod revoke;
+mod scope;
+mod settings;
+mod token;
+mod vault;
+mod visitor;
+
+pub use account::{Account, AccountOptions, Standing};
+pub use challenge::{Challenge, Scheme};
+pub use client::{Client, ClientOrigin, Proof};
+pub use discovery::{Discovered, NamedBy, ServerMetadata};
+pub use error::{LoginError, TokenError};
+pub use login::{Login, Logout};
+pub use settings::{Assertion, AuthSettings, Dpop, Grant};
+pub use token::Tokens;
+pub use vault::{
+    AccountKey, FileVault, Kept, Keyring, KeyringError, KeyringVault, MemoryVault, TokenStore, Vault, VaultError,
+    open_vault,
+};
+pub use visitor::{
+    CallbackPath, DevicePage, Lines, Loopback, Open, Page, Pasted, Returned, Visit, VisitError, Visitor,
+    browser_argument,
+};

@@ -1,0 +1,115 @@
+mod moving;
+mod unattended;
+mod visiting;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use url::Url;
+use wharf_net::Pending;
+use wharf_spec::Secret;
+
+use super::desk::Desk;
+use super::*;
+use crate::client::Proof;
+use crate::visitor::{DevicePage, Page, Returned, Visit, VisitError};
+
+/// Describes a server and its authorization server, both at this desk.
+fn protected(desk: &Desk, more: &Value) {
+    let origin = desk.origin();
+    let resource = json!({"resource": format!("{origin}/mcp"), "authorization_servers": [origin]});
+    desk.gives("/.well-known/oauth-protected-resource/mcp", &resource);
+    desk.gives("/.well-known/oauth-authorization-server", &metadata(&origin, &origin, more));
+}
+
+/// An authorization server's description of itself.
+fn metadata(issuer: &str, origin: &str, more: &Value) -> Value {
+    let mut metadata = json!({
+        "issuer": issuer,
+        "authorization_endpoint": format!("{origin}/authorize"),
+        "token_endpoint": format!("{origin}/token"),
+        "registration_endpoint": format!("{origin}/register"),
+        "revocation_endpoint": format!("{origin}/revoke"),
+        "response_types_supported": ["code"],
+        "code_challenge_methods_supported": ["S256"],
+    });
+    for (name, value) in more.as_object().into_iter().flatten() {
+        metadata[name] = value.clone();
+    }
+    metadata
+}
+
+fn tokens() -> Value {
+    json!({"access_token": "at", "token_type": "Bearer", "expires_in": 60, "refresh_token": "rt"})
+}
+
+/// A person who comes back at once.
+#[derive(Clone, Default)]
+struct Person {
+    device: bool,
+    /// Takes the page to what the person comes back with.
+    answer: Option<fn(&Page) -> Returned>,
+    pages: Arc<Mutex<Vec<Page>>>,
+    codes: Arc<Mutex<Vec<DevicePage>>>,
+}
+
+impl Visitor for Person {
+    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+        let visit: Box<dyn Visit> = Box::new(self.clone());
+        Box::pin(async { Ok(visit) })
+    }
+
+    fn wants_device(&self) -> bool {
+        self.device
+    }
+}
+
+impl Visit for Person {
+    fn redirect_uri(&self) -> &str {
+        "http://127.0.0.1:9/callback"
+    }
+
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+        let consents = |page: &Page| Returned {
+            code: Some("the code".to_owned()),
+            state: Some(page.state.clone()),
+            ..Returned::default()
+        };
+        let returned = self.answer.unwrap_or(consents)(&page);
+        self.pages.lock().unwrap().push(page);
+        Box::pin(async { Ok(returned) })
+    }
+
+    /// Types the code, and has the second go by that nobody may be asked in.
+    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+        tokio::spawn(async {
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_secs(1)).await;
+            tokio::time::resume();
+        });
+        self.codes.lock().unwrap().push(page.clone());
+        Ok(())
+    }
+}
+
+impl Person {
+    /// What the page was asked, by name.
+    fn asked(&self, name: &str) -> Vec<String> {
+        let pages = self.pages.lock().unwrap();
+        let pages = pages.iter().map(|page| Url::parse(&page.url).unwrap());
+        pages
+            .flat_map(|url| url.query_pairs().into_owned().filter(|(key, _)| key == name).collect::<Vec<_>>())
+            .map(|(_, value)| value)
+            .collect()
+    }
+}
+
+async fn log_in_as(desk: &Desk, person: &Person, before: Option<&Kept>) -> Result<Kept, LoginError> {
+    log_in(&desk.attempt(), Some(Arc::new(person.clone())), None, before, None).await
+}
+
+/// A future that a task can run.
+fn sendable<T: Send>(future: T) -> T {
+    future
+}

@@ -1,0 +1,162 @@
+use wharf_net::{Authorizer as _, Credentials, HeaderMap, Method, Refusal, header};
+
+use super::*;
+use crate::account::{Account, AccountOptions};
+use crate::revoke::{Revoked, revoke};
+use crate::vault::{AccountKey, MemoryVault, Vault as _};
+
+/// What is kept after a login at this desk.
+async fn kept(desk: &Desk) -> Kept {
+    protected(desk, &json!({}));
+    desk.says("/register", "201 Created", "", "{\"client_id\":\"first\"}");
+    desk.gives("/token", &tokens());
+    log_in_as(desk, &Person::default(), None).await.unwrap()
+}
+
+#[tokio::test]
+async fn t45_another_issuer_never_sees_the_client_or_the_tokens_from_before() {
+    let device = json!({"device_code": "dc", "user_code": "AB", "verification_uri": "https://as/d", "interval": 1});
+    for on_device in [false, true] {
+        let (old, new) = (Desk::start(), Desk::start());
+        let before = kept(&old).await;
+        protected(&new, &json!({"device_authorization_endpoint": format!("{}/device", new.origin())}));
+        new.says("/register", "201 Created", "", "{\"client_id\":\"second\"}").gives("/token", &tokens());
+        new.gives("/device", &device);
+        let person = Person { device: on_device, ..Person::default() };
+        let after = log_in_as(&new, &person, Some(&before)).await.unwrap();
+        assert_eq!(after.client.id, "second");
+        assert_eq!(person.asked("client_id"), if on_device { vec![] } else { vec!["second"] });
+        let bodies = ["/register", "/device", "/token"].map(|path| new.asked(path)).concat();
+        assert_eq!(bodies.len(), if on_device { 3 } else { 2 });
+        let shown = |secret: &str| bodies.iter().any(|asked| asked.body.contains(secret));
+        assert!(shown("second") && !shown("first") && !shown("=rt"));
+    }
+}
+
+#[tokio::test]
+async fn o14_a_client_given_for_one_issuer_is_not_tried_at_another() {
+    let (old, mut new) = (Desk::start(), Desk::start());
+    let before = kept(&old).await;
+    protected(&new, &json!({}));
+    new.gives("/token", &tokens());
+    new.settings.client_id = Some("first".to_owned());
+    let person = Person::default();
+    let error = log_in_as(&new, &person, Some(&before)).await.unwrap_err();
+    assert!(matches!(&error, LoginError::Registration(said) if said.contains("oauth.client_id")), "{error}");
+    assert!(person.pages.lock().unwrap().is_empty());
+    // Another one, or the same after logging out, is the owner's word.
+    assert!(log_in_as(&new, &person, None).await.is_ok());
+    new.settings.client_id = Some("other".to_owned());
+    assert!(log_in_as(&new, &person, Some(&before)).await.is_ok());
+}
+
+#[tokio::test]
+async fn o14_an_issuer_that_is_still_among_those_named_is_not_left() {
+    let (server, first) = (Desk::start(), Desk::start());
+    let (here, there) = (server.origin(), first.origin());
+    first.gives("/.well-known/oauth-authorization-server", &metadata(&there, &there, &json!({})));
+    let key = AccountKey { server: "notes".to_owned(), account: String::new() };
+    for (named, is_renewed) in [(json!([&there, &here]), true), (json!([&there]), false)] {
+        let resource = json!({"resource": format!("{here}/mcp"), "authorization_servers": named});
+        let place = format!("/description/{is_renewed}");
+        server.gives(&place, &resource).gives("/token", &tokens());
+        let (issuer, url, token_endpoint) = (here.clone(), format!("{here}/mcp"), format!("{here}/token"));
+        let resource = Some(url.clone());
+        let before = Kept { issuer, url: url.clone(), resource, token_endpoint, ..kept(&Desk::start()).await };
+        let vault = Arc::new(MemoryVault::default());
+        vault.save(&key, &before).unwrap();
+        let url = Url::parse(&url).unwrap();
+        let mut options = AccountOptions::new(key.clone(), url.clone(), vault);
+        options.now = Arc::new(|| 1_000_000);
+        let account = Account::new(options);
+        let Credentials::Later(carried) = account.credentials(&Method::POST, &url) else { panic!("nothing was read") };
+        let serial = carried.await.unwrap().map(|carried| carried.serial);
+        let challenge = format!("Bearer resource_metadata=\"{here}{place}\"").parse().unwrap();
+        let headers = HeaderMap::from_iter([(header::WWW_AUTHENTICATE, challenge)]);
+        let mended = account.refused(Refusal { status: 401, headers, serial }).await;
+        assert_eq!((mended.is_ok(), server.asked("/token").len()), (is_renewed, 1), "{mended:?}");
+    }
+    assert!(first.asked("/token").is_empty());
+}
+
+#[tokio::test]
+async fn o04_what_a_renewal_leaves_out_stays() {
+    let desk = Desk::start();
+    let mut before = kept(&desk).await;
+    let tokens = before.tokens.as_mut().unwrap();
+    tokens.scope = Some("a".to_owned());
+    before.client.secret = Some(Secret::new("s"));
+    before.client.proof = Proof::ClientSecretBasic;
+    let renewed = json!({"access_token": "at2", "token_type": "Bearer"});
+    desk.gives("/token", &renewed);
+    // The queue still has the first answer in it.
+    sendable(renew(&desk.attempt(), &before)).await.unwrap();
+    let after = renew(&desk.attempt(), &before).await.unwrap();
+    assert_eq!((after.access.reveal(), after.refresh, after.scope), ("at2", Some(Secret::new("rt")), Some("a".into())));
+    assert_eq!(after.expires_at, None);
+    let asked = desk.asked("/token");
+    let asked = asked.last().unwrap();
+    let resource = desk.origin() + "/mcp";
+    for (name, value) in [("grant_type", "refresh_token"), ("refresh_token", "rt"), ("resource", &resource)] {
+        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+    }
+    assert!(asked.headers["authorization"].starts_with("Basic "));
+    before.tokens.as_mut().unwrap().refresh = None;
+    assert!(matches!(renew(&desk.attempt(), &before).await, Err(LoginError::Needed { .. })));
+}
+
+#[tokio::test]
+async fn a_bound_login_is_renewed_with_its_own_key() {
+    let desk = Desk::start();
+    let mut before = kept(&desk).await;
+    let key = DpopKey::generate().unwrap();
+    before.dpop_key = Some(key.keep().clone());
+    renew(&desk.attempt(), &before).await.unwrap();
+    assert!(desk.asked("/token").last().unwrap().headers.contains_key("dpop"));
+    before.dpop_key = Some(Secret::new("damaged"));
+    assert!(matches!(renew(&desk.attempt(), &before).await, Err(LoginError::Vault(_))));
+    assert_eq!(desk.asked("/token").len(), 2);
+}
+
+#[tokio::test]
+async fn a_bound_login_is_renewed_as_no_other() {
+    let mut desk = Desk::start();
+    let plain = kept(&desk).await;
+    let mut bound = plain.clone();
+    bound.dpop_key = Some(DpopKey::generate().unwrap().keep().clone());
+    bound.tokens.as_mut().unwrap().token_type = "DPoP".to_owned();
+    assert!(matches!(renew(&desk.attempt(), &bound).await, Err(LoginError::Unsafe(_))));
+    desk.gives("/token", &json!({"access_token": "at2", "token_type": "dpop"}));
+    desk.gives("/token", &json!({"access_token": "at3"}));
+    // The queue still has the first answer in it.
+    assert!(renew(&desk.attempt(), &plain).await.is_ok());
+    assert!(matches!(renew(&desk.attempt(), &plain).await, Err(LoginError::Unsafe(_))));
+    let after = renew(&desk.attempt(), &bound).await.unwrap();
+    assert_eq!((after.access.reveal(), after.is_bound()), ("at3", true));
+    // Where the owner wants all to be bound, what was not is not shown any more.
+    desk.settings.dpop = Dpop::Always;
+    let asked = desk.asked("/token").len();
+    assert!(matches!(renew(&desk.attempt(), &plain).await, Err(LoginError::Needed { .. })));
+    assert_eq!(desk.asked("/token").len(), asked);
+}
+
+#[tokio::test]
+async fn tokens_are_given_back_and_it_is_said_how_that_went() {
+    let desk = Desk::start();
+    let mut before = kept(&desk).await;
+    desk.says("/revoke", "200 OK", "", "").says("/revoke", "200 OK", "", "");
+    desk.says("/revoke", "503 Service Unavailable", "", "").says("/revoke", "200 OK", "", "");
+    desk.says("/revoke", "400 Bad Request", "", "{\"error\":\"unsupported_token_type\"}");
+    assert_eq!(sendable(revoke(&desk.attempt(), &before)).await, Revoked::All);
+    let given = |at: usize, name: &str| desk.asked("/revoke")[at].field(name).unwrap();
+    assert_eq!((given(0, "token"), given(0, "token_type_hint")), ("rt".into(), "refresh_token".into()));
+    assert_eq!((given(1, "token"), given(1, "client_id")), ("at".into(), "first".into()));
+    assert!(matches!(revoke(&desk.attempt(), &before).await, Revoked::Unsure(why) if why.contains("503")));
+    assert_eq!(desk.asked("/revoke").len(), 4);
+    assert!(matches!(revoke(&desk.attempt(), &before).await, Revoked::Unsure(why) if why.contains("unsupported")));
+    before.revocation_endpoint = None;
+    assert_eq!(revoke(&desk.attempt(), &before).await, Revoked::NotTaken);
+    before.tokens = None;
+    assert_eq!(revoke(&desk.attempt(), &before).await, Revoked::Nothing);
+    assert_eq!(desk.asked("/revoke").len(), 6);
+}

@@ -1,0 +1,168 @@
+use sha2::{Digest as _, Sha256};
+
+use super::*;
+use crate::jwt::encoded;
+
+#[tokio::test]
+async fn a_person_logs_in() {
+    let desk = Desk::start();
+    protected(&desk, &json!({}));
+    desk.says("/register", "201 Created", "", "{\"client_id\":\"registered\"}").gives("/token", &tokens());
+    let person = Person::default();
+    let (attempt, visitor) = (desk.attempt(), Arc::new(person.clone()));
+    let kept = sendable(log_in(&attempt, Some(visitor), None, None, Some("notes".to_owned()))).await.unwrap();
+    let resource = desk.origin() + "/mcp";
+    assert_eq!((kept.issuer, kept.client.id.as_str()), (desk.origin(), "registered"));
+    assert_eq!(kept.resource.as_deref(), Some(resource.as_str()));
+    assert_eq!(kept.tokens.unwrap().expires_at, Some(1_060_000));
+    assert_eq!(person.asked("client_id"), ["registered"]);
+    assert_eq!((person.asked("resource"), person.asked("scope")), (vec![resource.clone()], vec!["notes".to_owned()]));
+    let [asked] = &desk.asked("/token")[..] else { panic!("one request") };
+    for (name, value) in [
+        ("grant_type", "authorization_code"),
+        ("code", "the code"),
+        ("redirect_uri", "http://127.0.0.1:9/callback"),
+        ("resource", &resource),
+        ("client_id", "registered"),
+    ] {
+        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+    }
+    let verifier = asked.field("code_verifier").unwrap();
+    assert_eq!(person.asked("code_challenge"), [encoded(Sha256::digest(&verifier))]);
+    assert!(!asked.headers.contains_key("dpop") && !asked.headers.contains_key("authorization"));
+}
+
+#[tokio::test]
+async fn t41_an_answer_that_is_not_to_our_question_reaches_no_token_endpoint() {
+    let answers: [fn(&Page) -> Returned; 4] = [
+        |_| Returned { code: Some("c".to_owned()), state: Some("guessed".to_owned()), ..Returned::default() },
+        |_| Returned { code: Some("c".to_owned()), ..Returned::default() },
+        |page| Returned {
+            code: Some("c".to_owned()),
+            state: Some(page.state.clone()),
+            iss: Some(format!("{}/", page.issuer)),
+            ..Returned::default()
+        },
+        |page| Returned { code: Some("c".to_owned()), state: Some(page.state.clone()), ..Returned::default() },
+    ];
+    for answer in answers {
+        let desk = Desk::start();
+        protected(&desk, &json!({"authorization_response_iss_parameter_supported": true}));
+        desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}").gives("/token", &tokens());
+        let person = Person { answer: Some(answer), ..Person::default() };
+        let error = log_in_as(&desk, &person, None).await.unwrap_err();
+        assert!(matches!(error, LoginError::Mismatch(_)), "{error}");
+        assert_eq!((person.pages.lock().unwrap().len(), desk.asked("/token").len()), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn nobody_there_means_nothing_is_registered() {
+    let desk = Desk::start();
+    protected(&desk, &json!({}));
+    let error = log_in(&desk.attempt(), None, None, None, Some("a\u{1b}".to_owned())).await.unwrap_err();
+    assert!(matches!(&error, LoginError::Needed { scope: Some(scope) } if scope == "a\\u{1b}"), "{error}");
+    assert!(error.needs_person() && desk.asked("/register").is_empty());
+}
+
+#[tokio::test]
+async fn tokens_are_bound_where_both_sides_know_how() {
+    let challenge = Challenge { scheme: Scheme::Dpop, resource_metadata: None, scope: None, error: None };
+    for (setting, listed, challenged, answered, proves, bound) in [
+        (Dpop::Automatic, "ES256", true, "DPoP", true, true),
+        (Dpop::Automatic, "ES256", true, "Bearer", true, false),
+        (Dpop::Automatic, "ES256", false, "Bearer", false, false),
+        (Dpop::Automatic, "RS256", true, "Bearer", false, false),
+        (Dpop::Always, "RS256", false, "DPoP", true, true),
+        (Dpop::Never, "ES256", true, "Bearer", false, false),
+    ] {
+        let mut desk = Desk::start();
+        desk.settings.dpop = setting;
+        protected(&desk, &json!({"dpop_signing_alg_values_supported": [listed]}));
+        desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}");
+        desk.gives("/token", &json!({"access_token": "at", "token_type": answered}));
+        let visitor: Arc<dyn Visitor> = Arc::new(Person::default());
+        let challenge = challenged.then_some(&challenge);
+        let kept = log_in(&desk.attempt(), Some(visitor), challenge, None, None).await.unwrap();
+        assert_eq!(desk.asked("/token")[0].headers.contains_key("dpop"), proves, "{setting:?} {listed}");
+        assert_eq!((kept.dpop_key.is_some(), kept.tokens.unwrap().is_bound()), (bound, bound));
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_taken_only_as_bound_as_they_have_to_be() {
+    for (setting, answered) in [(Dpop::Always, "Bearer"), (Dpop::Automatic, "DPoP"), (Dpop::Never, "DPoP")] {
+        let mut desk = Desk::start();
+        desk.settings.dpop = setting;
+        protected(&desk, &json!({}));
+        desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}");
+        desk.gives("/token", &json!({"access_token": "at", "token_type": answered}));
+        let error = log_in_as(&desk, &Person::default(), None).await.unwrap_err();
+        assert!(matches!(error, LoginError::Unsafe(_)), "{setting:?} {error}");
+    }
+}
+
+#[tokio::test]
+async fn o11_a_client_that_is_known_no_more_is_registered_anew_once() {
+    let device = json!({
+        "device_code": "dc", "user_code": "AB-CD", "verification_uri": "https://as/d", "interval": 1, "expires_in": 9,
+    });
+    let unknown = "{\"error\":\"invalid_client\"}";
+    for comes_back in [true, false] {
+        let desk = Desk::start();
+        protected(&desk, &json!({"device_authorization_endpoint": format!("{}/device", desk.origin())}));
+        desk.says("/register", "201 Created", "", "{\"client_id\":\"first\"}");
+        desk.says("/register", "201 Created", "", "{\"client_id\":\"second\"}").gives("/token", &tokens());
+        let person = Person { device: true, ..Person::default() };
+        desk.gives("/device", &device).says("/device", "401 Unauthorized", "", unknown);
+        if comes_back {
+            desk.gives("/device", &device);
+        }
+        let first = log_in_as(&desk, &person, None).await.unwrap();
+        assert_eq!(first.client.id, "first");
+        let second = log_in_as(&desk, &person, Some(&first)).await;
+        assert_eq!(second.ok().map(|kept| kept.client.id), comes_back.then(|| "second".to_owned()));
+        let clients: Vec<_> = desk.asked("/device").iter().map(|asked| asked.field("client_id").unwrap()).collect();
+        assert_eq!(clients, ["first", "first", "second"]);
+        assert_eq!(desk.asked("/register").len(), 2);
+        assert_eq!(person.codes.lock().unwrap()[0].code, "AB-CD");
+        assert_eq!(desk.asked("/token")[0].field("device_code").as_deref(), Some("dc"));
+    }
+}
+
+#[tokio::test]
+async fn o20_a_clock_that_jumps_ends_no_login() {
+    let desk = Desk::start();
+    protected(&desk, &json!({}));
+    desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}").gives("/token", &tokens());
+    for clock in [[u64::MAX, 0, 86_400_000], [86_400_000, 172_800_000, 0], [0, u64::MAX, 0]] {
+        let turn = std::sync::atomic::AtomicUsize::new(0);
+        let jumping = || clock[turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % clock.len()];
+        let attempt = Attempt { now: &jumping, ..desk.attempt() };
+        let kept = log_in(&attempt, Some(Arc::new(Person::default())), None, None, None).await.unwrap();
+        assert!(kept.tokens.is_some() && turn.into_inner() > 1);
+    }
+}
+
+#[test]
+fn offline_access_is_asked_for_where_it_is_known_and_helps() {
+    let person = AuthSettings::default();
+    let owner = AuthSettings { scope: Some("x offline_access".to_owned()), ..AuthSettings::default() };
+    let alone = AuthSettings { grant: Grant::ClientSecret, ..AuthSettings::default() };
+    for (settings, known, scope, expected) in [
+        (&person, "offline_access", None, Some("a offline_access")),
+        (&person, "offline_access", Some("a offline_access b"), Some("a b offline_access")),
+        (&person, "other", None, Some("a")),
+        (&person, "other", Some("a offline_access b"), Some("a b")),
+        (&person, "other", Some("offline_access"), None),
+        (&owner, "other", None, Some("x offline_access")),
+        (&owner, "other", Some("x offline_access y"), Some("x offline_access y")),
+        (&alone, "offline_access", None, Some("a")),
+    ] {
+        let server = ServerMetadata { scopes: vec![known.to_owned()], ..ServerMetadata::default() };
+        let (scopes, issuers) = (vec!["a".to_owned()], Vec::new());
+        let found = Discovered { resource: None, scopes, needs_dpop: false, issuers, server };
+        let found = asked(settings, None, &found, scope.map(str::to_owned));
+        assert_eq!(found.as_deref(), expected, "{known} {scope:?}");
+    }
+}

@@ -1,0 +1,153 @@
+//! How a client proves at an endpoint that it is itself.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use url::form_urlencoded;
+use wharf_net::{HeaderMap, HeaderValue, header};
+use wharf_spec::Secret;
+
+use crate::client::{Client, Proof};
+use crate::error::LoginError;
+use crate::jwt::{Signer, unguessable};
+use crate::settings::Grant;
+
+/// How long a statement about ourselves can be used, in seconds.
+const LASTS: u64 = 60;
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// What a client adds to a request. Holds secrets.
+pub(crate) struct Shown {
+    pub fields: Vec<(&'static str, String)>,
+    pub headers: HeaderMap,
+}
+
+/// To whom a client proves itself, by what, and when.
+pub(crate) struct Occasion<'a> {
+    /// The authorization server, as it calls itself.
+    pub issuer: &'a str,
+    /// Has the private key, where there is one.
+    pub grant: &'a Grant,
+    /// Unix milliseconds.
+    pub now: u64,
+}
+
+impl Client {
+    /// What this client shows of itself. A signed statement is new each time.
+    pub(crate) fn shows(&self, occasion: &Occasion<'_>) -> Result<Shown, LoginError> {
+        let mut headers = HeaderMap::new();
+        let id = ("client_id", self.id.clone());
+        let fields = match self.proof {
+            Proof::None => vec![id],
+            Proof::ClientSecretPost => vec![id, ("client_secret", self.needed_secret()?.reveal().to_owned())],
+            Proof::ClientSecretBasic => {
+                headers.insert(header::AUTHORIZATION, basic(&self.id, self.needed_secret()?)?);
+                Vec::new()
+            }
+            Proof::PrivateKeyJwt => {
+                let statement = statement(&self.id, occasion)?;
+                vec![("client_assertion_type", ASSERTION_TYPE.to_owned()), ("client_assertion", statement)]
+            }
+        };
+        Ok(Shown { fields, headers })
+    }
+
+    fn needed_secret(&self) -> Result<&Secret, LoginError> {
+        self.secret.as_ref().ok_or_else(|| LoginError::Proof("it has to show a secret and has none".to_owned()))
+    }
+}
+
+/// Id and secret, each encoded by itself (RFC 6749, 2.3.1): either may have a colon.
+fn basic(id: &str, secret: &Secret) -> Result<HeaderValue, LoginError> {
+    let pair = STANDARD.encode(format!("{}:{}", percent_encoded(id), percent_encoded(secret.reveal())));
+    let mut value = HeaderValue::try_from(format!("Basic {pair}"))
+        .map_err(|_| LoginError::Proof("its secret fits in no header".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// As in a form, but with a blank as `%20`: not everybody who decodes this knows that `+` is one.
+fn percent_encoded(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+/// Says who we are to this issuer alone, for a minute (RFC 7523, 3). Its audience is the issuer and not the endpoint, which
+/// others could claim to be theirs as well.
+fn statement(id: &str, occasion: &Occasion<'_>) -> Result<String, LoginError> {
+    let Grant::ClientKey { key, algorithm } = occasion.grant else {
+        return Err(LoginError::Proof("it has to sign and has no private key".to_owned()));
+    };
+    let seconds = occasion.now / 1000;
+    let claims = json!({
+        "iss": id,
+        "sub": id,
+        "aud": occasion.issuer,
+        "jti": unguessable()?,
+        "iat": seconds,
+        "exp": seconds + LASTS,
+    });
+    Signer::from_pem(key, algorithm.as_deref())?.sign(json!({"typ": "JWT"}), &claims)
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::client::ClientOrigin;
+
+    fn client(proof: Proof, id: &str, secret: Option<&str>) -> Client {
+        let (id, secret) = (id.to_owned(), secret.map(Secret::new));
+        Client { id, secret, proof, origin: ClientOrigin::Given, expires_at: None }
+    }
+
+    fn shown(client: &Client, grant: &Grant) -> Result<Shown, LoginError> {
+        client.shows(&Occasion { issuer: "https://as", grant, now: 5_000 })
+    }
+
+    #[test]
+    fn fields_and_headers_are_as_the_proof_wants_them() {
+        for (proof, fields, basic) in [
+            (Proof::None, "client_id=i d:+", None),
+            (Proof::ClientSecretPost, "client_id=i d:+ client_secret=s:%ü +", None),
+            (Proof::ClientSecretBasic, "", Some("i%20d%3A%2B:s%3A%25%C3%BC%20%2B")),
+        ] {
+            let shown = shown(&client(proof, "i d:+", Some("s:%ü +")), &Grant::Person).unwrap();
+            let found: Vec<_> = shown.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            assert_eq!(found.join(" "), fields, "{proof:?}");
+            let header = shown.headers.get(header::AUTHORIZATION);
+            assert!(header.is_none_or(HeaderValue::is_sensitive));
+            let header = header.map(|value| value.to_str().unwrap().strip_prefix("Basic ").unwrap());
+            let header = header.map(|pair| String::from_utf8(STANDARD.decode(pair).unwrap()).unwrap());
+            assert_eq!(header.as_deref(), basic, "{proof:?}");
+        }
+    }
+
+    #[test]
+    fn a_proof_without_its_means_is_an_error() {
+        for proof in [Proof::ClientSecretBasic, Proof::ClientSecretPost, Proof::PrivateKeyJwt] {
+            let error = shown(&client(proof, "id", None), &Grant::Person).err();
+            assert!(matches!(error, Some(LoginError::Proof(_))), "{proof:?}");
+        }
+    }
+
+    #[test]
+    fn a_statement_is_for_the_issuer_and_new_each_time() {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+        let der = STANDARD.encode(pair.to_pkcs8v1().unwrap().as_ref());
+        let key = Secret::new(format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n"));
+        let grant = Grant::ClientKey { key, algorithm: None };
+        let claims = || {
+            let shown = shown(&client(Proof::PrivateKeyJwt, "me", None), &grant).unwrap();
+            assert_eq!(shown.fields[0], ("client_assertion_type", ASSERTION_TYPE.to_owned()));
+            let claims = URL_SAFE_NO_PAD.decode(shown.fields[1].1.split('.').nth(1).unwrap()).unwrap();
+            serde_json::from_slice::<Value>(&claims).unwrap()
+        };
+        let (mut first, second) = (claims(), claims());
+        assert_ne!(first["jti"], second["jti"]);
+        first.as_object_mut().unwrap().remove("jti");
+        assert_eq!(first, json!({"iss": "me", "sub": "me", "aud": "https://as", "iat": 5, "exp": 65}));
+    }
+}

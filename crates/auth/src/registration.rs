@@ -1,0 +1,174 @@
+//! Becoming a client: one that was registered beforehand, one described by a document, or one registered now.
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+use wharf_net::StatusCode;
+use wharf_spec::Secret;
+
+use crate::client::{Client, ClientOrigin, Proof};
+use crate::discovery::{INSTEAD, NamedBy, ServerMetadata};
+use crate::error::LoginError;
+use crate::fetch::{Fetched, Named, Outside, checked, shown};
+use crate::settings::{AuthSettings, Grant};
+
+/// How registering can be refused (RFC 7591, 3.2.2; RFC 6749, 5.2; RFC 6750, 3.1). Anything else a server might say
+/// about it is not repeated.
+const REFUSALS: [&str; 9] = [
+    "access_denied",
+    "invalid_client_metadata",
+    "invalid_redirect_uri",
+    "invalid_request",
+    "invalid_scope",
+    "invalid_software_statement",
+    "invalid_token",
+    "unapproved_software_statement",
+    "unauthorized_client",
+];
+/// What a person can do about it.
+const BY_HAND: &str = "register one by hand and set `oauth.client_id`";
+/// Bytes of an id or a secret.
+const MOST_BYTES: usize = 16 << 10;
+
+/// What a client is needed for.
+pub(crate) struct Wanted<'a> {
+    /// Where logins come back to; none for grants without a person.
+    pub redirect_uri: Option<&'a str>,
+    /// What will be asked for.
+    pub scope: Option<&'a str>,
+}
+
+/// The client to use at this authorization server, in the order: given, document, registered now.
+pub(crate) async fn client_at(
+    outside: &Outside,
+    server: &ServerMetadata,
+    settings: &AuthSettings,
+    wanted: Wanted<'_>,
+) -> Result<Client, LoginError> {
+    if let Some(id) = &settings.client_id {
+        return Ok(given(id, server, settings));
+    }
+    let Some(redirect_uri) = wanted.redirect_uri else {
+        return Err(refused("without a person a client must have been registered beforehand: set `oauth.client_id`"));
+    };
+    if let Some(id) = settings.client_metadata_url.as_ref().filter(|_| server.takes_documents) {
+        return described(id);
+    }
+    let Some(address) = &server.registration_endpoint else {
+        return Err(by_hand(server, &format!("`{}` registers no clients by itself", shown(&server.issuer))));
+    };
+    let named = Named::of(address, settings);
+    let answer = outside.post_json(address, named, &request(server, redirect_uri, wanted.scope)).await;
+    match answer {
+        Ok(answer) => registered(&answer, address, server),
+        Err(error) if error.may_pass => Err(error.into()),
+        Err(error) => Err(by_hand(server, &error.reason)),
+    }
+}
+
+fn given(id: &str, server: &ServerMetadata, settings: &AuthSettings) -> Client {
+    let secret = settings.client_secret.clone();
+    let only_post = !server.proofs.is_empty() && !lists(server, BASIC) && lists(server, POST);
+    let proof = match (&settings.grant, &secret) {
+        (Grant::ClientKey { .. }, _) => Proof::PrivateKeyJwt,
+        (_, None) => Proof::None,
+        (_, Some(_)) if only_post => Proof::ClientSecretPost,
+        (_, Some(_)) => Proof::ClientSecretBasic,
+    };
+    Client { id: id.to_owned(), secret, proof, origin: ClientOrigin::Given, expires_at: None }
+}
+
+/// A client whose id is the address of a document: https, and more than a host (SEP-991).
+fn described(id: &str) -> Result<Client, LoginError> {
+    let url = checked(id).map_err(|flaw| refused(format!("`oauth.client_metadata_url`: {flaw}")))?;
+    if url.scheme() != "https" || url.path() == "/" {
+        return Err(refused("`oauth.client_metadata_url`: it is no https address with a path"));
+    }
+    let (id, origin) = (id.to_owned(), ClientOrigin::Document);
+    Ok(Client { id, secret: None, proof: Proof::None, origin, expires_at: None })
+}
+
+/// What we say about ourselves (RFC 7591, 2).
+fn request(server: &ServerMetadata, redirect_uri: &str, scope: Option<&str>) -> Value {
+    let mut grants = vec!["authorization_code", "refresh_token"];
+    if server.device_authorization_endpoint.is_some() {
+        grants.push("urn:ietf:params:oauth:grant-type:device_code");
+    }
+    let mut request = json!({
+        "client_name": "Wharf",
+        "redirect_uris": [redirect_uri],
+        "grant_types": grants,
+        "response_types": ["code"],
+        "token_endpoint_auth_method": preferred(server),
+        "application_type": "native",
+    });
+    if let Some(scope) = scope {
+        request["scope"] = scope.into();
+    }
+    request
+}
+
+const NONE: &str = "none";
+const BASIC: &str = "client_secret_basic";
+const POST: &str = "client_secret_post";
+
+fn lists(server: &ServerMetadata, method: &str) -> bool {
+    server.proofs.iter().any(|listed| listed == method)
+}
+
+/// How we would like to prove ourselves. A program on somebody's machine can keep no secret, so rather not at all.
+fn preferred(server: &ServerMetadata) -> &'static str {
+    [NONE, BASIC, POST].into_iter().find(|method| lists(server, method)).unwrap_or(NONE)
+}
+
+fn registered(answer: &Fetched, address: &str, server: &ServerMetadata) -> Result<Client, LoginError> {
+    let said = answer.json.as_ref();
+    if answer.status.is_server_error() {
+        return Err(LoginError::Unreachable(format!("{}: answered {}", shown(address), answer.status)));
+    }
+    if answer.status == StatusCode::TOO_MANY_REQUESTS {
+        let (address, status) = (shown(address), answer.status);
+        let told = format!("{address}: answered {status}; if that goes on, {BY_HAND}");
+        return Err(LoginError::Unreachable(told));
+    }
+    let text = |name: &str| said?.get(name)?.as_str().filter(|text| !text.is_empty() && text.len() <= MOST_BYTES);
+    if !matches!(answer.status, StatusCode::CREATED | StatusCode::OK) {
+        let code = text("error").filter(|code| REFUSALS.contains(code)).map(|code| format!(" (`{code}`)"));
+        let code = code.unwrap_or_default();
+        return Err(by_hand(server, &format!("{}: answered {}{code}", shown(address), answer.status)));
+    }
+    let Some(id) = text("client_id") else {
+        return Err(by_hand(server, &format!("{}: the answer names no `client_id`", shown(address))));
+    };
+    let secret = text("client_secret").map(Secret::new);
+    let proof = proof(text("token_endpoint_auth_method"), secret.is_some(), server);
+    let expires_at = said.and_then(|said| said.get("client_secret_expires_at")).and_then(Value::as_u64);
+    let expires_at = expires_at.filter(|at| *at > 0 && secret.is_some()).map(|at| at.saturating_mul(1000));
+    Ok(Client { id: id.to_owned(), secret, proof, origin: ClientOrigin::Registered, expires_at })
+}
+
+/// How a client that was registered just now proves itself: as its registration says, else as the authorization server
+/// lists. Several list `none` alone and hand out secrets all the same; those are not shown.
+fn proof(method: Option<&str>, has_secret: bool, server: &ServerMetadata) -> Proof {
+    match method {
+        _ if !has_secret => Proof::None,
+        Some(NONE) => Proof::None,
+        Some(BASIC) => Proof::ClientSecretBasic,
+        Some(POST) => Proof::ClientSecretPost,
+        // What RFC 7591 (2) presumes where nothing is said.
+        _ if server.proofs.is_empty() || lists(server, BASIC) => Proof::ClientSecretBasic,
+        _ if lists(server, POST) => Proof::ClientSecretPost,
+        _ => Proof::None,
+    }
+}
+
+fn refused(reason: impl Into<String>) -> LoginError {
+    LoginError::Registration(reason.into())
+}
+
+/// A refusal that a person can do something about (O11).
+fn by_hand(server: &ServerMetadata, reason: &str) -> LoginError {
+    let instead = if server.named == NamedBy::Presumed { format!("; {INSTEAD}") } else { String::new() };
+    refused(format!("{reason}; {BY_HAND}{instead}"))
+}

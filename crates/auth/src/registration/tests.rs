@@ -1,0 +1,223 @@
+use url::Url;
+use wharf_net::NetOptions;
+
+use super::*;
+use crate::fetch::site::{Site, answer};
+
+const REDIRECT: &str = "http://127.0.0.1:4711/callback";
+
+/// An authorization server that registers at `/register` and lists these methods.
+fn server(site: &Site, proofs: &[&str]) -> ServerMetadata {
+    ServerMetadata {
+        issuer: site.origin(),
+        registration_endpoint: Some(format!("{}/register", site.origin())),
+        proofs: proofs.iter().map(|&proof| proof.to_owned()).collect(),
+        ..ServerMetadata::default()
+    }
+}
+
+async fn client(server: &ServerMetadata, settings: &AuthSettings) -> Result<Client, LoginError> {
+    let outside = Outside::new(&Url::parse("http://localhost/mcp").unwrap(), NetOptions::default());
+    let wanted = Wanted { redirect_uri: Some(REDIRECT), scope: Some("a b") };
+    client_at(&outside, server, settings, wanted).await
+}
+
+/// The client that comes of this answer to a registration.
+async fn registered_as(proofs: &[&str], said: Value) -> Result<Client, LoginError> {
+    let site = Site::start();
+    site.says("/register", answer("201 Created", "", &said.to_string()));
+    client(&server(&site, proofs), &AuthSettings::default()).await
+}
+
+async fn proof_of(proofs: &[&str], said: Value) -> Proof {
+    registered_as(proofs, said).await.unwrap().proof
+}
+
+#[tokio::test]
+async fn given_comes_before_documents_and_documents_before_registering() {
+    let site = Site::start();
+    site.says("/register", answer("201 Created", "", r#"{"client_id":"new"}"#));
+    let mut server = server(&site, &[]);
+    let client_metadata_url = Some("https://wharf.example/client.json".to_owned());
+    let mut settings = AuthSettings { client_metadata_url, ..AuthSettings::default() };
+
+    let found = client(&server, &settings).await.unwrap();
+    assert_eq!((found.id.as_str(), found.origin), ("new", ClientOrigin::Registered));
+    server.takes_documents = true;
+    let found = client(&server, &settings).await.unwrap();
+    assert_eq!((found.id.as_str(), found.origin), ("https://wharf.example/client.json", ClientOrigin::Document));
+    settings.client_id = Some("given".to_owned());
+    let found = client(&server, &settings).await.unwrap();
+    assert_eq!((found.id.as_str(), found.origin), ("given", ClientOrigin::Given));
+    assert_eq!(site.lines(), ["POST /register"]);
+}
+
+#[tokio::test]
+async fn what_is_said_about_us() {
+    let site = Site::start();
+    site.says("/register", answer("201 Created", "", r#"{"client_id":"new"}"#));
+    let mut server = server(&site, &[]);
+    client(&server, &AuthSettings::default()).await.unwrap();
+    let expected = json!({
+        "client_name": "Wharf",
+        "redirect_uris": [REDIRECT],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+        "application_type": "native",
+        "scope": "a b",
+    });
+    assert_eq!(site.asked()[0].json(), expected);
+
+    server.device_authorization_endpoint = Some("https://as.example/device".to_owned());
+    client(&server, &AuthSettings::default()).await.unwrap();
+    let grants = json!(["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"]);
+    assert_eq!(site.asked()[1].json()["grant_types"], grants);
+}
+
+#[test]
+fn we_would_rather_keep_no_secret() {
+    for (listed, expected) in [
+        (&[][..], "none"),
+        (&["client_secret_basic", "none"], "none"),
+        (&["client_secret_post", "client_secret_basic"], "client_secret_basic"),
+        (&["private_key_jwt", "client_secret_post"], "client_secret_post"),
+        (&["private_key_jwt"], "none"),
+    ] {
+        let proofs = listed.iter().map(|&method| method.to_owned()).collect();
+        assert_eq!(preferred(&ServerMetadata { proofs, ..ServerMetadata::default() }), expected, "{listed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_registration_says_how_to_prove_it_and_the_metadata_come_second() {
+    let with = |method: &str| json!({"client_id": "x", "client_secret": "y", "token_endpoint_auth_method": method});
+    let silent = json!({"client_id": "x", "client_secret": "y"});
+    for (listed, said, expected) in [
+        (&["none"][..], with("client_secret_basic"), Proof::ClientSecretBasic),
+        (&["client_secret_basic"], with("client_secret_post"), Proof::ClientSecretPost),
+        (&["client_secret_basic"], with("none"), Proof::None),
+        (&["client_secret_post"], with("tls_client_auth"), Proof::ClientSecretPost),
+        (&[], silent.clone(), Proof::ClientSecretBasic),
+        (&["client_secret_post", "client_secret_basic"], silent.clone(), Proof::ClientSecretBasic),
+        (&["client_secret_post"], silent.clone(), Proof::ClientSecretPost),
+        (&["none"], silent, Proof::None),
+        (&["client_secret_basic"], json!({"client_id": "x"}), Proof::None),
+        (&[], json!({"client_id": "x", "token_endpoint_auth_method": "client_secret_basic"}), Proof::None),
+    ] {
+        assert_eq!(proof_of(listed, said.clone()).await, expected, "{listed:?} {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_ends_when_it_says_and_zero_is_never() {
+    for (ends, expected) in [
+        (json!(null), None),
+        (json!(0), None),
+        (json!(-1), None),
+        (json!("soon"), None),
+        (json!(1e300), None),
+        (json!(1_900_000_000), Some(1_900_000_000_000)),
+        (json!(u64::MAX), Some(u64::MAX)),
+    ] {
+        let said = json!({"client_id": "x", "client_secret": "y", "client_secret_expires_at": ends});
+        assert_eq!(registered_as(&[], said).await.unwrap().expires_at, expected, "{ends}");
+    }
+    let bare = json!({"client_id": "x", "client_secret_expires_at": 1_900_000_000});
+    assert_eq!(registered_as(&[], bare).await.unwrap().expires_at, None);
+}
+
+#[tokio::test]
+async fn a_client_that_was_given_proves_itself_by_what_it_has() {
+    let site = Site::start();
+    let key = Grant::ClientKey { key: Secret::new("key"), algorithm: None };
+    for (listed, secret, grant, expected) in [
+        (&[][..], None, Grant::Person, Proof::None),
+        (&[], Some("s"), Grant::Person, Proof::ClientSecretBasic),
+        (&["none"], Some("s"), Grant::Person, Proof::ClientSecretBasic),
+        (&["client_secret_post"], Some("s"), Grant::ClientSecret, Proof::ClientSecretPost),
+        (&["client_secret_post", "client_secret_basic"], Some("s"), Grant::Person, Proof::ClientSecretBasic),
+        (&["client_secret_basic"], None, key, Proof::PrivateKeyJwt),
+    ] {
+        let mut settings = AuthSettings::default();
+        (settings.client_id, settings.client_secret) = (Some("given".to_owned()), secret.map(Secret::new));
+        settings.grant = grant;
+        let found = client(&server(&site, listed), &settings).await.unwrap();
+        assert_eq!((found.proof, found.secret), (expected, secret.map(Secret::new)), "{listed:?}");
+    }
+    assert_eq!(site.connections(), 0);
+}
+
+#[tokio::test]
+async fn o11_a_refusal_says_how_to_do_without() {
+    let site = Site::start();
+    let mut server = server(&site, &[]);
+    for (status, body, expected) in [
+        (
+            "400 Bad Request",
+            r#"{"error":"invalid_redirect_uri"}"#,
+            "answered 400 Bad Request (`invalid_redirect_uri`); ",
+        ),
+        ("400 Bad Request", r#"{"error":"hush"}"#, "answered 400 Bad Request; "),
+        ("401 Unauthorized", "", "answered 401 Unauthorized; "),
+        ("403 Forbidden", "<html>hush", "answered 403 Forbidden; "),
+        ("404 Not Found", "", "answered 404 Not Found; "),
+        ("201 Created", "hush", "names no `client_id`; "),
+        ("201 Created", r#"{"client_id":7}"#, "names no `client_id`; "),
+        ("200 OK", r#"{"client_id":""}"#, "names no `client_id`; "),
+    ] {
+        site.says("/register", answer(status, "", body));
+        let error = client(&server, &AuthSettings::default()).await.unwrap_err();
+        let told = error.to_string();
+        assert!(matches!(error, LoginError::Registration(_)) && told.contains(expected), "{told}");
+        assert!(told.ends_with("register one by hand and set `oauth.client_id`") && !told.contains("hush"), "{told}");
+    }
+    server.named = NamedBy::Presumed;
+    let told = client(&server, &AuthSettings::default()).await.unwrap_err().to_string();
+    assert!(told.ends_with("set `Authorization` in the entry's `headers`"), "{told}");
+    server.registration_endpoint = None;
+    let told = client(&server, &AuthSettings::default()).await.unwrap_err().to_string();
+    assert!(told.contains("registers no clients by itself; register one by hand"), "{told}");
+}
+
+#[tokio::test]
+async fn o11_trouble_that_may_pass_is_not_a_refusal() {
+    let site = Site::start();
+    let mut server = server(&site, &[]);
+    for status in ["503 Service Unavailable", "429 Too Many Requests"] {
+        site.says("/register", answer(status, "", "hush"));
+        let error = client(&server, &AuthSettings::default()).await.unwrap_err();
+        assert!(error.is_passing() && !error.to_string().contains("hush"), "{error}");
+    }
+    drop(site);
+    assert!(client(&server, &AuthSettings::default()).await.unwrap_err().is_passing());
+    server.registration_endpoint = Some("https://169.254.169.254/register".to_owned());
+    let error = client(&server, &AuthSettings::default()).await.unwrap_err();
+    assert!(matches!(&error, LoginError::Registration(told) if told.contains("may not be dialled")), "{error}");
+}
+
+#[tokio::test]
+async fn without_a_person_only_a_given_client_counts() {
+    let site = Site::start();
+    let (server, mut settings) = (server(&site, &[]), AuthSettings::default());
+    let outside = Outside::new(&Url::parse("http://localhost/mcp").unwrap(), NetOptions::default());
+    let wanted = || Wanted { redirect_uri: None, scope: None };
+    let told = client_at(&outside, &server, &settings, wanted()).await.unwrap_err().to_string();
+    assert!(told.contains("set `oauth.client_id`"), "{told}");
+    settings.client_id = Some("given".to_owned());
+    assert_eq!(client_at(&outside, &server, &settings, wanted()).await.unwrap().id, "given");
+    assert_eq!(site.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_document_needs_an_https_address_with_a_path() {
+    let site = Site::start();
+    let (mut server, mut settings) = (server(&site, &[]), AuthSettings::default());
+    server.takes_documents = true;
+    for address in ["http://localhost/x", "https://wharf.example", "https://wharf.example/", "https://a@b/c", "x"] {
+        settings.client_metadata_url = Some(address.to_owned());
+        let told = client(&server, &settings).await.unwrap_err().to_string();
+        assert!(told.contains("`oauth.client_metadata_url`"), "{address}: {told}");
+    }
+    assert_eq!(site.connections(), 0);
+}

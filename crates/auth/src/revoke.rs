@@ -1,0 +1,67 @@
+//! Giving tokens back (RFC 7009).
+
+use wharf_spec::Secret;
+
+use crate::error::LoginError;
+use crate::fetch::Named;
+use crate::login::Attempt;
+use crate::token::{TokenRequest, refusal};
+use crate::vault::Kept;
+
+/// What became of tokens that were given back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Revoked {
+    /// The issuer says that they are worth nothing now.
+    All,
+    /// There were none.
+    Nothing,
+    /// The issuer takes none back: they stay good until they end.
+    NotTaken,
+    /// Some may still be good: why, escaped.
+    Unsure(String),
+}
+
+impl Revoked {
+    /// Why tokens may still be good, where they may.
+    pub fn trouble(self) -> Option<String> {
+        match self {
+            Self::All | Self::Nothing => None,
+            Self::NotTaken => Some("the authorization server takes no tokens back".to_owned()),
+            Self::Unsure(why) => Some(why),
+        }
+    }
+}
+
+/// Gives the tokens back: first the one that others are made from. The second is tried even if the first fails.
+pub(crate) async fn revoke(attempt: &Attempt<'_>, kept: &Kept) -> Revoked {
+    let Some(tokens) = &kept.tokens else { return Revoked::Nothing };
+    let Some(endpoint) = &kept.revocation_endpoint else { return Revoked::NotTaken };
+    let refresh = tokens.refresh.as_ref().map(|token| ("refresh_token", token));
+    let mut trouble = None;
+    for (kind, token) in refresh.into_iter().chain([("access_token", &tokens.access)]) {
+        let given_back = give_back(attempt, kept, endpoint, (kind, token)).await;
+        trouble = trouble.or(given_back.err());
+    }
+    trouble.map_or(Revoked::All, |error| Revoked::Unsure(error.to_string()))
+}
+
+async fn give_back(
+    attempt: &Attempt<'_>,
+    kept: &Kept,
+    endpoint: &str,
+    (kind, token): (&str, &Secret),
+) -> Result<(), LoginError> {
+    let request = TokenRequest {
+        endpoint,
+        named: Named::of(endpoint, attempt.settings),
+        issuer: &kept.issuer,
+        client: &kept.client,
+        dpop: None,
+        fields: vec![("token", token.reveal()), ("token_type_hint", kind)],
+    };
+    let answer = request.answer(attempt).await?;
+    if answer.status.is_success() {
+        return Ok(());
+    }
+    Err(request.without_secrets(refusal(&answer), &answer).into())
+}

@@ -1,0 +1,240 @@
+//! Logins in one private file.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use wharf_spec::Untrusted;
+use wharf_store::{Document, LoadError, Lock, LockError, Privacy, ReplaceError, SaveError, Stamp, UpdateError};
+
+use super::shelves::{Shelf, Shelves, Unreadable};
+use super::{AccountKey, Kept, Vault, VaultError};
+
+/// What the file may weigh.
+const LIMIT: u64 = 1 << 20;
+/// How many damaged files are put aside before somebody has to look at them.
+const MOST_ASIDE: u32 = 100;
+
+/// Logins in one private file: mode 0600, replaced whole, refused where others could have touched it.
+pub struct FileVault {
+    cabinet: Cabinet,
+}
+
+impl FileVault {
+    /// Names the file. Opens nothing.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { cabinet: Cabinet::new(path.into()) }
+    }
+
+    fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, VaultError> {
+        let shelf = self.cabinet.shelf(key)?;
+        match shelf {
+            Some(shelf) if shelf.is_in_keyring() => Err(self.elsewhere()),
+            shelf => Ok(shelf),
+        }
+    }
+
+    fn elsewhere(&self) -> VaultError {
+        let what =
+            format!("`{}` says that this login is in the keyring, which is not in use", self.cabinet.path.display());
+        let fix = "unlock the keyring or set `tokenStore` to `keyring`; or log in again to keep it in the file";
+        VaultError::Elsewhere { what, fix: fix.to_owned() }
+    }
+}
+
+impl Vault for FileVault {
+    fn load(&self, key: &AccountKey) -> Result<Option<Kept>, VaultError> {
+        let Some(shelf) = self.shelf(key)? else { return Ok(None) };
+        shelf.current(key).map_err(|damage| damage.in_file(&self.cabinet.path))
+    }
+
+    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, VaultError> {
+        let Some(shelf) = self.shelf(key)? else { return Ok(None) };
+        shelf.at(key, issuer).map_err(|damage| damage.in_file(&self.cabinet.path))
+    }
+
+    fn load_all(&self, key: &AccountKey) -> Result<Vec<Kept>, VaultError> {
+        Ok(self.shelf(key)?.map(|shelf| shelf.all()).unwrap_or_default())
+    }
+
+    fn save(&self, key: &AccountKey, kept: &Kept) -> Result<(), VaultError> {
+        self.cabinet.edit(|shelves| {
+            let mut shelf = shelves.shelf(key).ok().flatten().unwrap_or_default();
+            let made_way = shelf.keep(kept);
+            let put = shelves.put(key, shelf).map_err(|error| error.in_file(&self.cabinet.path))?;
+            Ok(if made_way || put { Edited::OverDamage } else { Edited::Cleanly })
+        })
+    }
+
+    /// Of a login in the keyring, which cannot be reached from here, nothing is known afterwards.
+    fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
+        let is_elsewhere = self.cabinet.shelf(key).is_ok_and(|shelf| shelf.is_some_and(|shelf| shelf.is_in_keyring()));
+        let is_removed = self.cabinet.remove(key)?;
+        if is_elsewhere {
+            let server = Untrusted::new(&*key.server);
+            tracing::warn!(%server, "the login is forgotten here, but its tokens remain in the keyring");
+        }
+        Ok(is_removed)
+    }
+
+    fn keys(&self) -> Result<Vec<AccountKey>, VaultError> {
+        self.cabinet.keys()
+    }
+
+    fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
+        self.cabinet.lock(key, patience)
+    }
+
+    fn place(&self) -> String {
+        format!("the file `{}`", self.cabinet.path.display())
+    }
+}
+
+/// The private file, whatever is kept in it.
+pub(super) struct Cabinet {
+    pub(super) path: PathBuf,
+    document: Document,
+}
+
+/// How an edit went.
+pub(super) enum Edited {
+    /// There is nothing to write.
+    Not,
+    /// Everything that was there is still there.
+    Cleanly,
+    /// Something that could not be read was replaced, and is to be put aside.
+    OverDamage,
+}
+
+impl Cabinet {
+    pub(super) fn new(path: PathBuf) -> Self {
+        let document = Document::at(&path, Privacy::Private).with_limit(LIMIT);
+        Self { path, document }
+    }
+
+    pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, VaultError> {
+        let Some(shelves) = self.load()? else { return Ok(None) };
+        shelves.shelf(key).map_err(|damage| damage.in_file(&self.path))
+    }
+
+    pub(super) fn keys(&self) -> Result<Vec<AccountKey>, VaultError> {
+        Ok(self.load()?.map(|shelves| shelves.keys()).unwrap_or_default())
+    }
+
+    pub(super) fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
+        if self.load()?.is_none() {
+            return Ok(false);
+        }
+        let mut is_removed = false;
+        self.edit(|shelves| {
+            is_removed = shelves.remove(key);
+            Ok(if is_removed { Edited::Cleanly } else { Edited::Not })
+        })?;
+        Ok(is_removed)
+    }
+
+    /// Edits the file while everybody else is locked out. What cannot be read is put aside first, and never lost.
+    pub(super) fn edit(
+        &self,
+        mut edit: impl FnMut(&mut Shelves) -> Result<Edited, VaultError>,
+    ) -> Result<(), VaultError> {
+        let edited = self.document.update(|old| {
+            let (mut shelves, is_damaged) = match old.map(Shelves::read) {
+                None => (Shelves::empty(), false),
+                Some(Ok(shelves)) => (shelves, false),
+                Some(Err(Unreadable::Damaged(_))) => (Shelves::empty(), true),
+                Some(Err(Unreadable::Newer)) => return Err(self.newer()),
+            };
+            match edit(&mut shelves)? {
+                Edited::Not => return Ok(None),
+                Edited::Cleanly if !is_damaged => {}
+                Edited::Cleanly | Edited::OverDamage => self.put_aside(old.unwrap_or_default())?,
+            }
+            Ok(Some(shelves.to_bytes()))
+        });
+        match edited {
+            Ok(_) => Ok(()),
+            Err(UpdateError::Edit(error)) => Err(error),
+            Err(UpdateError::Save(error)) => Err(unsaved(error)),
+        }
+    }
+
+    pub(super) fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        if !folder.is_dir() {
+            self.edit(|_| Ok(Edited::Not))?;
+        }
+        let lock = Lock::take(&folder.join(self.lock_name(key)), patience).map_err(unlocked)?;
+        Ok(Box::new(lock))
+    }
+
+    fn lock_name(&self, key: &AccountKey) -> String {
+        let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        let digest = Sha256::digest(format!("{}\0{}", key.server, key.account));
+        let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("{stem}.{name}.lock")
+    }
+
+    fn load(&self) -> Result<Option<Shelves>, VaultError> {
+        let Some(loaded) = self.document.load().map_err(unloaded)? else { return Ok(None) };
+        Shelves::read(&loaded.bytes).map(Some).map_err(|unreadable| match unreadable {
+            Unreadable::Damaged(what) => {
+                let path = self.path.display();
+                VaultError::Damaged { what: format!("`{path}` is damaged ({what}), and a new login is needed") }
+            }
+            Unreadable::Newer => self.newer(),
+        })
+    }
+
+    fn newer(&self) -> VaultError {
+        let what = format!("`{}` was written by a later version of this program", self.path.display());
+        VaultError::Unusable { what, fix: Some("use that version, or move the file away".to_owned()) }
+    }
+
+    /// Copies what was there to a file of its own, before it is replaced.
+    fn put_aside(&self, bytes: &[u8]) -> Result<(), VaultError> {
+        for number in 1..=MOST_ASIDE {
+            let mut name = self.path.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".damaged-{number}"));
+            let aside = Document::at(self.path.with_file_name(name), Privacy::Private);
+            match aside.replace(Stamp::ABSENT, bytes) {
+                Ok(_) => return Ok(()),
+                // An edit that is begun anew has put it aside already.
+                Err(ReplaceError::Conflict { found, .. }) if found == Stamp::of(bytes) => return Ok(()),
+                Err(ReplaceError::Conflict { .. }) => {}
+                Err(ReplaceError::Save(error)) => return Err(unsaved(error)),
+            }
+        }
+        let what = format!("`{}` is damaged, and so were {MOST_ASIDE} before it", self.path.display());
+        Err(VaultError::Unusable { what, fix: Some("look at the files named *.damaged-*, and remove them".to_owned()) })
+    }
+}
+
+fn unloaded(error: LoadError) -> VaultError {
+    let fix = if let LoadError::Unsafe(found) = &error { Some(found.fix()) } else { None };
+    VaultError::Unusable { what: whole(&error), fix }
+}
+
+fn unsaved(error: SaveError) -> VaultError {
+    match error {
+        SaveError::Load(error) => unloaded(error),
+        SaveError::Locked(error) => unlocked(error),
+        error => VaultError::Unusable { what: whole(&error), fix: None },
+    }
+}
+
+/// A lock that cannot be had is never done without: two who renew at once would both lose their login.
+fn unlocked(error: LockError) -> VaultError {
+    match error {
+        LockError::Held { .. } => VaultError::Locked(error.to_string()),
+        LockError::Io { .. } => VaultError::Unusable { what: whole(&error), fix: None },
+    }
+}
+
+/// An error with its causes: the enums here hold text.
+fn whole(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

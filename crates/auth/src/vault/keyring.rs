@@ -1,0 +1,129 @@
+//! Logins in the system's keyring. The private file knows which there are, and serves for locking; it has no secrets.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use wharf_spec::Secret;
+
+use super::file::{Cabinet, Edited};
+use super::shelves::Shelf;
+use super::{AccountKey, Kept, Keyring, KeyringError, Vault, VaultError};
+
+/// What one account may weigh.
+const LIMIT: usize = 1 << 20;
+
+/// Logins in the keyring; a private file knows which there are, and serves for locking.
+///
+/// A login that is still in the file is read from there, and moves to the keyring when it is next kept.
+pub struct KeyringVault {
+    keyring: Arc<dyn Keyring>,
+    index: Cabinet,
+}
+
+impl KeyringVault {
+    /// Names the keyring and the file. Opens nothing.
+    pub fn new(keyring: Arc<dyn Keyring>, path: impl Into<PathBuf>) -> Self {
+        Self { keyring, index: Cabinet::new(path.into()) }
+    }
+
+    fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, VaultError> {
+        match self.index.shelf(key)? {
+            Some(shelf) if shelf.is_in_keyring() => self.look_up(key),
+            shelf => Ok(shelf),
+        }
+    }
+
+    /// A digest of whose it is: everybody on the machine may see the names, and an address may hold a secret. What belongs
+    /// to another file, as that of a test's configuration, has another name.
+    fn name(&self, key: &AccountKey) -> String {
+        let path = std::path::absolute(&self.index.path).unwrap_or_else(|_| self.index.path.clone());
+        let mut digest = Sha256::new();
+        for part in [path.as_os_str().as_encoded_bytes(), key.server.as_bytes(), key.account.as_bytes()] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        let digits: String = digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        format!("mcp-auth:{digits}")
+    }
+
+    fn look_up(&self, key: &AccountKey) -> Result<Option<Shelf>, VaultError> {
+        let Some(value) = self.keyring.lookup(&self.name(key))? else { return Ok(None) };
+        let shelf = Some(value.reveal()).filter(|text| text.len() <= LIMIT).and_then(Shelf::from_text);
+        shelf.map(Some).ok_or_else(|| damaged(key))
+    }
+}
+
+impl Vault for KeyringVault {
+    fn load(&self, key: &AccountKey) -> Result<Option<Kept>, VaultError> {
+        let Some(shelf) = self.shelf(key)? else { return Ok(None) };
+        shelf.current(key).map_err(|_| damaged(key))
+    }
+
+    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, VaultError> {
+        let Some(shelf) = self.shelf(key)? else { return Ok(None) };
+        shelf.at(key, issuer).map_err(|_| damaged(key))
+    }
+
+    fn load_all(&self, key: &AccountKey) -> Result<Vec<Kept>, VaultError> {
+        Ok(self.shelf(key)?.map(|shelf| shelf.all()).unwrap_or_default())
+    }
+
+    fn save(&self, key: &AccountKey, kept: &Kept) -> Result<(), VaultError> {
+        let mut shelf = match self.shelf(key) {
+            Ok(shelf) => shelf.unwrap_or_default(),
+            Err(VaultError::Damaged { .. }) => Shelf::default(),
+            Err(error) => return Err(error),
+        };
+        shelf.keep(kept);
+        let text = shelf.to_text();
+        if text.len() > LIMIT {
+            return Err(KeyringError(format!("more than {LIMIT} bytes are to be kept")).into());
+        }
+        self.keyring.set(&self.name(key), &Secret::new(text))?;
+        self.index.edit(|shelves| match shelves.shelf(key) {
+            Ok(Some(shelf)) if shelf.is_in_keyring() => Ok(Edited::Not),
+            _ => {
+                let made_way =
+                    shelves.put(key, Shelf::in_keyring()).map_err(|error| error.in_file(&self.index.path))?;
+                Ok(if made_way { Edited::OverDamage } else { Edited::Cleanly })
+            }
+        })
+    }
+
+    fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
+        let was_in_keyring = self.keyring.remove(&self.name(key))?;
+        Ok(self.index.remove(key)? || was_in_keyring)
+    }
+
+    fn keys(&self) -> Result<Vec<AccountKey>, VaultError> {
+        self.index.keys()
+    }
+
+    fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
+        self.index.lock(key, patience)
+    }
+
+    fn place(&self) -> String {
+        "the system's keyring".to_owned()
+    }
+}
+
+/// Sets, looks up and removes a value of no meaning, under a name nobody else has.
+pub(super) fn try_out(keyring: &dyn Keyring) -> Result<(), KeyringError> {
+    let number = getrandom::u64().map_err(|error| KeyringError(error.to_string()))?;
+    let (name, value) = (format!("mcp-auth-trial:{number:016x}"), Secret::new("trial"));
+    keyring.set(&name, &value)?;
+    let found = keyring.lookup(&name);
+    let removed = keyring.remove(&name);
+    match (found?, removed?) {
+        (Some(found), true) if found == value => Ok(()),
+        _ => Err(KeyringError("it does not keep what it is given".to_owned())),
+    }
+}
+
+fn damaged(key: &AccountKey) -> VaultError {
+    let what = format!("what the keyring has for {} cannot be read", key.shown());
+    VaultError::Damaged { what }
+}

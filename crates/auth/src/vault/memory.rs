@@ -1,0 +1,89 @@
+//! Logins that end with the program.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{AccountKey, Kept, Vault, VaultError};
+
+/// Logins kept in memory: for programs that run once, and for tests.
+#[derive(Default)]
+pub struct MemoryVault(Arc<Room>);
+
+#[derive(Default)]
+struct Room {
+    shelves: Mutex<Shelves>,
+    unlocked: Condvar,
+}
+
+#[derive(Default)]
+struct Shelves {
+    /// The newest login last.
+    kept: BTreeMap<AccountKey, Vec<Kept>>,
+    locked: BTreeSet<AccountKey>,
+}
+
+impl Room {
+    fn shelves(&self) -> MutexGuard<'_, Shelves> {
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Vault for MemoryVault {
+    fn load(&self, key: &AccountKey) -> Result<Option<Kept>, VaultError> {
+        Ok(self.0.shelves().kept.get(key).and_then(|logins| logins.last().cloned()))
+    }
+
+    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, VaultError> {
+        let shelves = self.0.shelves();
+        let mut logins = shelves.kept.get(key).into_iter().flatten();
+        Ok(logins.find(|kept| kept.issuer == issuer).cloned())
+    }
+
+    fn load_all(&self, key: &AccountKey) -> Result<Vec<Kept>, VaultError> {
+        Ok(self.0.shelves().kept.get(key).cloned().unwrap_or_default())
+    }
+
+    fn save(&self, key: &AccountKey, kept: &Kept) -> Result<(), VaultError> {
+        let mut shelves = self.0.shelves();
+        let logins = shelves.kept.entry(key.clone()).or_default();
+        logins.retain(|other| other.issuer != kept.issuer);
+        logins.push(kept.clone());
+        Ok(())
+    }
+
+    fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
+        Ok(self.0.shelves().kept.remove(key).is_some())
+    }
+
+    fn keys(&self) -> Result<Vec<AccountKey>, VaultError> {
+        Ok(self.0.shelves().kept.keys().cloned().collect())
+    }
+
+    fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
+        let is_locked = |shelves: &mut Shelves| shelves.locked.contains(key);
+        let waited = self.0.unlocked.wait_timeout_while(self.0.shelves(), patience, is_locked);
+        let (mut shelves, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            return Err(VaultError::Locked("it is locked in this very program".to_owned()));
+        }
+        shelves.locked.insert(key.clone());
+        Ok(Box::new(Locked { room: self.0.clone(), key: key.clone() }))
+    }
+
+    fn place(&self) -> String {
+        "the memory of this program".to_owned()
+    }
+}
+
+struct Locked {
+    room: Arc<Room>,
+    key: AccountKey,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.room.shelves().locked.remove(&self.key);
+        self.room.unlocked.notify_all();
+    }
+}

@@ -1,0 +1,239 @@
+//! The private file's content: who has an account where, and what is kept of it. Pure; members nobody here knows stay.
+//!
+//! `{"version": 1, "servers": {ID: {"accounts": {NAME: {"current": ISSUER, "issuers": {ISSUER: {…}}}}}}}`. An account
+//! that is in the keyring has `"in_keyring": true` here and the rest there. The flat form, with the members of a login
+//! directly beneath the server, is read as the usual account at an issuer that is not known.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::{AccountKey, Kept, VaultError, record};
+
+const VERSION: u64 = 1;
+/// How many accounts there may be.
+const MOST_ACCOUNTS: usize = 1000;
+/// What marks a server's entry as one of the flat form.
+const FLAT: [&str; 3] = ["access_token", "refresh_token", "client_id"];
+
+/// The whole file.
+#[derive(Debug)]
+pub(super) struct Shelves(Map<String, Value>);
+
+/// One account: what is kept of it, per issuer.
+#[derive(Default)]
+pub(super) struct Shelf(Map<String, Value>);
+
+/// Why a file is not read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// It is not what we write.
+    Damaged(String),
+    /// A later version of this program wrote it.
+    Newer,
+}
+
+impl Shelves {
+    pub(super) fn empty() -> Self {
+        Self(Map::from_iter([("version".to_owned(), json!(VERSION)), ("servers".to_owned(), json!({}))]))
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let damaged = |what: &str| Err(Unreadable::Damaged(what.to_owned()));
+        let members = match serde_json::from_slice(bytes) {
+            _ if bytes.is_empty() => return damaged("it is empty"),
+            Ok(Value::Object(members)) => members,
+            Ok(_) => return damaged("it holds no object"),
+            Err(error) => return damaged(&format!("it is no JSON from line {} on", error.line())),
+        };
+        match members.get("version").map(Value::as_u64) {
+            None | Some(Some(VERSION)) => {}
+            Some(Some(version)) if version > VERSION => return Err(Unreadable::Newer),
+            Some(_) => return damaged("its version is none"),
+        }
+        match members.get("servers") {
+            None | Some(Value::Object(_)) => Ok(Self(members)),
+            Some(_) => damaged("its servers are no object"),
+        }
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(&self.0).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Who has an account; damaged entries are left out.
+    pub(super) fn keys(&self) -> Vec<AccountKey> {
+        let servers = self.0.get("servers").and_then(Value::as_object).into_iter().flatten();
+        servers.flat_map(|(server, entry)| accounts_of(server, entry)).collect()
+    }
+
+    /// What is kept of an account; nothing where there is none.
+    pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, Damage> {
+        let Some(entry) = self.0.get("servers").and_then(|servers| servers.get(&key.server)) else { return Ok(None) };
+        let entry = entry.as_object().ok_or_else(|| Damage::of(key))?;
+        let accounts = entry.get("accounts").map(|accounts| accounts.as_object().ok_or_else(|| Damage::of(key)));
+        match accounts.transpose()?.and_then(|accounts| accounts.get(&key.account)) {
+            Some(Value::Object(shelf)) => Ok(Some(Shelf(shelf.clone()))),
+            Some(_) => Err(Damage::of(key)),
+            None if key.account.is_empty() && is_flat(entry) => Ok(Some(Shelf::of_flat(entry))),
+            None => Ok(None),
+        }
+    }
+
+    /// Puts an account in its place. Says whether something unreadable had to make way.
+    pub(super) fn put(&mut self, key: &AccountKey, shelf: Shelf) -> Result<bool, TooMany> {
+        let is_new = !matches!(self.shelf(key), Ok(Some(_)));
+        if is_new && self.keys().len() >= MOST_ACCOUNTS {
+            return Err(TooMany);
+        }
+        self.0.insert("version".to_owned(), json!(VERSION));
+        let mut made_way = false;
+        let servers = object_in(&mut self.0, "servers", &mut made_way);
+        let entry = object_in(servers, &key.server, &mut made_way);
+        unflatten(entry);
+        let accounts = object_in(entry, "accounts", &mut made_way);
+        let before = accounts.insert(key.account.clone(), Value::Object(shelf.0));
+        Ok(made_way || before.is_some_and(|before| !before.is_object()))
+    }
+
+    /// Removes an account; says whether there was one.
+    pub(super) fn remove(&mut self, key: &AccountKey) -> bool {
+        let Some(servers) = self.0.get_mut("servers").and_then(Value::as_object_mut) else { return false };
+        let Some(entry) = servers.get_mut(&key.server).and_then(Value::as_object_mut) else {
+            return servers.remove(&key.server).is_some();
+        };
+        unflatten(entry);
+        let accounts = entry.get_mut("accounts").and_then(Value::as_object_mut);
+        let is_removed = accounts.is_some_and(|accounts| accounts.remove(&key.account).is_some());
+        if entry.get("accounts").and_then(Value::as_object).is_none_or(Map::is_empty) {
+            entry.remove("accounts");
+        }
+        if entry.is_empty() {
+            servers.remove(&key.server);
+        }
+        is_removed
+    }
+}
+
+/// A part of the file that cannot be read, with the rest being fine.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Damage(String);
+
+/// More accounts than there may be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
+
+impl Damage {
+    fn of(key: &AccountKey) -> Self {
+        Self(format!("what is kept for {} cannot be read", key.shown()))
+    }
+
+    pub(super) fn in_file(self, path: &Path) -> VaultError {
+        VaultError::Damaged { what: format!("`{}` is damaged: {}", path.display(), self.0) }
+    }
+}
+
+impl TooMany {
+    pub(super) fn in_file(&self, path: &Path) -> VaultError {
+        let what = format!("`{}` has {MOST_ACCOUNTS} accounts, which is the most", path.display());
+        VaultError::Unusable { what, fix: Some("log out of servers that are not used".to_owned()) }
+    }
+}
+
+impl Shelf {
+    /// What stands in the file for an account whose secrets are in the keyring.
+    pub(super) fn in_keyring() -> Self {
+        Self(Map::from_iter([("in_keyring".to_owned(), json!(true))]))
+    }
+
+    pub(super) fn is_in_keyring(&self) -> bool {
+        self.0.get("in_keyring") == Some(&json!(true))
+    }
+
+    pub(super) fn from_text(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok().map(Self)
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        serde_json::to_string(&self.0).unwrap_or_default()
+    }
+
+    /// The current login.
+    pub(super) fn current(&self, key: &AccountKey) -> Result<Option<Kept>, Damage> {
+        match self.0.get("current") {
+            None => Ok(None),
+            Some(Value::String(issuer)) => self.at(key, issuer),
+            Some(_) => Err(Damage::of(key)),
+        }
+    }
+
+    /// The login at one issuer.
+    pub(super) fn at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, Damage> {
+        let Some(value) = self.0.get("issuers").and_then(|issuers| issuers.get(issuer)) else { return Ok(None) };
+        record::read(issuer, value).map(Some).ok_or_else(|| Damage::of(key))
+    }
+
+    /// The logins at all issuers; those that cannot be read are left out.
+    pub(super) fn all(&self) -> Vec<Kept> {
+        let issuers = self.0.get("issuers").and_then(Value::as_object).into_iter().flatten();
+        issuers.filter_map(|(issuer, value)| record::read(issuer, value)).collect()
+    }
+
+    /// Keeps a login and makes it the current one. One whose issuer was not known makes way for one whose is. Says
+    /// whether something unreadable had to make way.
+    pub(super) fn keep(&mut self, kept: &Kept) -> bool {
+        let mut made_way = false;
+        self.0.remove("in_keyring");
+        self.0.insert("current".to_owned(), Value::from(&*kept.issuer));
+        let issuers = object_in(&mut self.0, "issuers", &mut made_way);
+        let unknown = if kept.issuer.is_empty() { None } else { issuers.remove("") };
+        let before = issuers.get(&kept.issuer).or(unknown.as_ref());
+        let is_lost = before.is_some_and(|before| record::read("", before).is_none());
+        let written = record::write(kept, before);
+        issuers.insert(kept.issuer.clone(), written);
+        made_way || is_lost
+    }
+
+    fn of_flat(entry: &Map<String, Value>) -> Self {
+        Self(Map::from_iter([("current".to_owned(), json!("")), ("issuers".to_owned(), json!({"": entry}))]))
+    }
+}
+
+fn accounts_of(server: &str, entry: &Value) -> Vec<AccountKey> {
+    let key = |account: &str| AccountKey { server: server.to_owned(), account: account.to_owned() };
+    let Some(entry) = entry.as_object() else { return Vec::new() };
+    let accounts = entry.get("accounts").and_then(Value::as_object).into_iter().flatten();
+    let mut keys: Vec<_> = accounts.map(|(account, _)| key(account)).collect();
+    if is_flat(entry) && !keys.contains(&key("")) {
+        keys.push(key(""));
+    }
+    keys
+}
+
+fn is_flat(entry: &Map<String, Value>) -> bool {
+    FLAT.iter().any(|member| entry.contains_key(*member))
+}
+
+/// Moves the login of the flat form to where it belongs, beneath the accounts.
+fn unflatten(entry: &mut Map<String, Value>) {
+    if !is_flat(entry) {
+        return;
+    }
+    let accounts = entry.remove("accounts");
+    let flat = std::mem::take(entry);
+    let mut accounts = accounts.and_then(|accounts| accounts.as_object().cloned()).unwrap_or_default();
+    accounts.entry("").or_insert_with(|| Value::Object(Shelf::of_flat(&flat).0));
+    entry.insert("accounts".to_owned(), Value::Object(accounts));
+}
+
+/// The object that a member is, made where there is none.
+fn object_in<'a>(members: &'a mut Map<String, Value>, name: &str, made_way: &mut bool) -> &'a mut Map<String, Value> {
+    let slot = members.entry(name).or_insert_with(|| json!({}));
+    if !slot.is_object() {
+        *made_way = true;
+        *slot = json!({});
+    }
+    slot.as_object_mut().expect("it has just been made one")
+}

@@ -1,0 +1,158 @@
+//! Who is let in at the address that logins come back to, and what they are told. No I/O.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+
+use super::Returned;
+
+/// The one request that is waited for, and whether it has come.
+pub(super) struct Door {
+    /// The path of the callback.
+    pub path: String,
+    /// What a browser on this machine calls us: anybody else was led here by a name of their own.
+    pub hosts: Vec<String>,
+    /// What whoever comes back must have.
+    pub state: String,
+    /// Set by the first who is let in.
+    pub is_taken: AtomicBool,
+}
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// This is what was waited for.
+    Welcome(Returned),
+    /// It ends nothing.
+    Away(StatusCode),
+}
+
+impl Door {
+    /// Looks at a request. Of several with the right `state` only the first is let in.
+    pub fn judge<B>(&self, request: &Request<B>) -> Verdict {
+        if request.uri().path() != self.path {
+            return Verdict::Away(StatusCode::NOT_FOUND);
+        }
+        match self.returned(request) {
+            None => Verdict::Away(StatusCode::BAD_REQUEST),
+            Some(_) if self.is_taken.swap(true, Ordering::AcqRel) => Verdict::Away(StatusCode::CONFLICT),
+            Some(returned) => Verdict::Welcome(returned),
+        }
+    }
+
+    fn returned<B>(&self, request: &Request<B>) -> Option<Returned> {
+        let mut hosts = request.headers().get_all(HOST).iter();
+        let host = hosts.next().and_then(|host| host.to_str().ok())?;
+        let is_ours = hosts.next().is_none() && self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
+        if request.method() != Method::GET || !is_ours {
+            return None;
+        }
+        Returned::read(request.uri().query()?).filter(|returned| returned.answers(&self.state))
+    }
+}
+
+/// Nothing is loaded, kept or told to the next page.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (CONTENT_TYPE, "text/html; charset=utf-8"),
+    (CONTENT_SECURITY_POLICY, "default-src 'none'"),
+    (REFERRER_POLICY, "no-referrer"),
+    (CACHE_CONTROL, "no-store"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+];
+
+const LOGGED_IN: &str = "You are logged in, you can close this page.";
+const FAILED: &str = "Login failed, see the terminal.";
+const AGAIN: &str = "This login is over already.";
+const STRANGER: &str = "This is not the answer that is waited for.";
+
+/// The page for a verdict. Constant: nothing of the request is in it.
+pub(super) fn page(verdict: &Verdict) -> Response<Full<Bytes>> {
+    let (status, text) = match verdict {
+        Verdict::Welcome(returned) if returned.error.is_none() => (StatusCode::OK, LOGGED_IN),
+        Verdict::Welcome(_) => (StatusCode::OK, FAILED),
+        Verdict::Away(StatusCode::CONFLICT) => (StatusCode::CONFLICT, AGAIN),
+        Verdict::Away(status) => (*status, STRANGER),
+    };
+    let body = format!("<!doctype html><html lang=\"en\"><title>Wharf</title><p>{text}</p></html>\n");
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt as _;
+
+    const STATE: &str = "right";
+
+    fn door() -> Door {
+        Door {
+            path: "/callback/x".to_owned(),
+            hosts: ["127.0.0.1:7", "localhost:7"].map(str::to_owned).to_vec(),
+            state: STATE.to_owned(),
+            is_taken: AtomicBool::new(false),
+        }
+    }
+
+    fn request(line: &str, host: &str) -> Request<()> {
+        let (method, target) = line.split_once(' ').unwrap();
+        Request::builder().method(method).uri(target).header(HOST, host).body(()).unwrap()
+    }
+
+    #[test]
+    fn t44_only_the_right_answer_is_let_in() {
+        let door = door();
+        for (line, host, status) in [
+            ("GET /", "127.0.0.1:7", 404),
+            ("GET /callback", "127.0.0.1:7", 404),
+            ("GET /callback/x/", "127.0.0.1:7", 404),
+            ("GET /favicon.ico", "127.0.0.1:7", 404),
+            ("GET /callback/x", "127.0.0.1:7", 400),
+            ("GET /callback/x?code=c", "127.0.0.1:7", 400),
+            ("GET /callback/x?code=c&state=", "127.0.0.1:7", 400),
+            ("GET /callback/x?code=c&state=wrong", "127.0.0.1:7", 400),
+            ("GET /callback/x?code=c&state=right&state=right", "127.0.0.1:7", 400),
+            ("GET /callback/x?state=right", "127.0.0.1:7", 400),
+            ("GET /callback/x?error=access_denied", "127.0.0.1:7", 400),
+            ("GET /callback/x?error=access_denied&state=wrong", "127.0.0.1:7", 400),
+            ("POST /callback/x?code=c&state=right", "127.0.0.1:7", 400),
+            ("HEAD /callback/x?code=c&state=right", "127.0.0.1:7", 400),
+            ("GET /callback/x?code=c&state=right", "127.0.0.1:8", 400),
+            ("GET /callback/x?code=c&state=right", "evil.example:7", 400),
+            ("GET /callback/x?code=c&state=right", "127.0.0.1", 400),
+            ("GET /callback/x?code=c&state=right", "", 400),
+        ] {
+            let verdict = door.judge(&request(line, host));
+            assert_eq!(verdict, Verdict::Away(StatusCode::from_u16(status).unwrap()), "{line} at {host}");
+        }
+        let right = request("GET /callback/x?code=c&state=right&iss=https://i", "LocalHost:7");
+        let Verdict::Welcome(returned) = door.judge(&right) else { panic!("it was turned away") };
+        assert_eq!((returned.code.as_deref(), returned.iss.as_deref()), (Some("c"), Some("https://i")));
+        assert_eq!(door.judge(&right), Verdict::Away(StatusCode::CONFLICT));
+    }
+
+    #[tokio::test]
+    async fn t44_pages_echo_nothing_and_load_nothing() {
+        let hostile = "GET /callback/x?error=%3Cscript%3E&error_description=%3Cscript%3E&state=right";
+        for verdict in [
+            door().judge(&request(hostile, "localhost:7")),
+            door().judge(&request("GET /<script>".replace(['<', '>'], "%3C").as_str(), "localhost:7")),
+            Verdict::Away(StatusCode::CONFLICT),
+        ] {
+            let response = page(&verdict);
+            let headers = response.headers().clone();
+            assert!(HEADERS.iter().all(|(name, value)| headers[name] == *value));
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            assert!(!std::str::from_utf8(&body).unwrap().contains("script"), "{verdict:?}");
+        }
+    }
+}

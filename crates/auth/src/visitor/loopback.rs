@@ -1,0 +1,243 @@
+//! Waiting on a loopback address for a person to come back from a login page (RFC 8252, 7.3).
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use wharf_net::Pending;
+
+use super::door::{Door, Verdict, page};
+use super::{DevicePage, Open, Page, Returned, Visit, VisitError, Visitor};
+use crate::settings::AuthSettings;
+
+/// How long a person may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// The longest head of a request.
+const HEAD: usize = 16 << 10;
+/// How long one connection may last.
+const CONNECTION: Duration = Duration::from_secs(10);
+/// The most connections at once; further ones wait to be accepted.
+const CONNECTIONS: usize = 32;
+/// How long to wait where the system is short of something that a connection needs.
+const RECOVERY: Duration = Duration::from_millis(100);
+/// How long whoever comes again is told so.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Waits on a loopback address for the person to come back.
+///
+/// Whoever comes back with anything but the right `state` is turned away and ends nothing.
+#[derive(Clone)]
+pub struct Loopback {
+    /// The port; any free one when absent, or when somebody else has it.
+    pub port: Option<u16>,
+    /// The path.
+    pub path: CallbackPath,
+    /// How long a person may take; the clock on the wall is not asked.
+    pub patience: Duration,
+    /// Shows the page.
+    pub open: Arc<dyn Open>,
+}
+
+/// The path that a login comes back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallbackPath {
+    /// `/callback`, as a client that was described beforehand has it.
+    Fixed,
+    /// One that nobody can guess.
+    Random,
+}
+
+impl Loopback {
+    /// As a server's settings want it: a client that somebody described beforehand comes back to `/callback`.
+    pub fn new(settings: &AuthSettings, open: Arc<dyn Open>) -> Self {
+        let is_described =
+            settings.callback_port.is_some() || settings.client_id.is_some() || settings.client_metadata_url.is_some();
+        let path = if is_described { CallbackPath::Fixed } else { CallbackPath::Random };
+        Self { port: settings.callback_port, path, patience: PATIENCE, open }
+    }
+
+    /// Binds the address and chooses the path.
+    pub(super) async fn listen(self) -> Result<Listening, VisitError> {
+        let failed = |error: io::Error| VisitError::NotPossible(format!("no loopback address can be had: {error}"));
+        let listener = bind(self.port).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let path = match self.path {
+            CallbackPath::Fixed => "/callback".to_owned(),
+            CallbackPath::Random => format!("/callback/{}", random()?),
+        };
+        let redirect_uri = format!("http://{address}{path}");
+        Ok(Listening { listener, address, path, redirect_uri, patience: self.patience, open: self.open })
+    }
+}
+
+impl Visitor for Loopback {
+    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+        let loopback = self.clone();
+        Box::pin(async move { Ok(Box::new(loopback.listen().await?) as Box<dyn Visit>) })
+    }
+}
+
+/// 128 bits that nobody can guess, in hexadecimal.
+fn random() -> Result<String, VisitError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| VisitError::NotPossible(format!("the system gives no random numbers: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The port that was asked for, or else any; IPv6 only where there is nothing else.
+async fn bind(port: Option<u16>) -> io::Result<TcpListener> {
+    if let Some(port) = port {
+        match bind_to(port).await {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                tracing::warn!(port, "the callback port is in use, so the login comes back to another one");
+            }
+            bound => return bound,
+        }
+    }
+    bind_to(0).await
+}
+
+async fn bind_to(port: u16) -> io::Result<TcpListener> {
+    match TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await {
+        Err(error) if matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported) => {
+            TcpListener::bind(SocketAddr::from((Ipv6Addr::LOCALHOST, port))).await
+        }
+        bound => bound,
+    }
+}
+
+/// An address that is listened on. Nobody is answered before the page is shown.
+pub(super) struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+    path: String,
+    redirect_uri: String,
+    patience: Duration,
+    open: Arc<dyn Open>,
+}
+
+impl Listening {
+    /// Begins to answer, shows the page, and waits for whoever comes back first: here, or by `otherwise`.
+    pub(super) async fn wait(
+        self,
+        page: Page,
+        otherwise: impl Future<Output = Returned>,
+    ) -> Result<Returned, VisitError> {
+        let port = self.address.port();
+        let door = Door {
+            path: self.path,
+            hosts: vec![self.address.to_string(), format!("localhost:{port}")],
+            state: page.state.clone(),
+            is_taken: AtomicBool::new(false),
+        };
+        let (arrived, mut arrival) = mpsc::channel(1);
+        let serving = Serving(tokio::spawn(serve(self.listener, Arc::new(door), arrived)));
+        let open = self.open;
+        // Whoever comes back before the person is asked, or has answered, is as welcome: the question is dropped.
+        let mut shown = pin!(async move {
+            open.open(&page).await?;
+            Ok(otherwise.await)
+        });
+        let back = poll_fn(|context| match arrival.poll_recv(context) {
+            Poll::Ready(Some(returned)) => Poll::Ready(Ok(returned)),
+            _ => shown.as_mut().poll(context),
+        });
+        let returned = tokio::time::timeout(self.patience, back).await;
+        let returned = returned.map_err(|_| VisitError::TooLate(self.patience.as_secs()))??;
+        serving.linger();
+        Ok(returned)
+    }
+}
+
+impl Visit for Listening {
+    fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+        Box::pin(self.wait(page, std::future::pending()))
+    }
+
+    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+        self.open.show_code(page)
+    }
+}
+
+/// The task that answers. Dropped, it ends, and every connection with it.
+struct Serving(JoinHandle<()>);
+
+impl Serving {
+    /// Goes on for a moment, for a browser that asks twice.
+    fn linger(self) {
+        tokio::spawn(async move {
+            tokio::time::sleep(LINGER).await;
+            drop(self);
+        });
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn serve(listener: TcpListener, door: Arc<Door>, arrived: mpsc::Sender<Returned>) {
+    let mut connections = JoinSet::new();
+    loop {
+        match poll_fn(|context| next_guest(&listener, &mut connections, context)).await {
+            Ok(stream) => drop(connections.spawn(attend(stream, door.clone(), arrived.clone()))),
+            // The system is short of something: whoever is here may leave some.
+            Err(_) => tokio::time::sleep(RECOVERY).await,
+        }
+    }
+}
+
+/// The next connection, once there is room for it. Sees off those that have ended.
+fn next_guest(
+    listener: &TcpListener,
+    connections: &mut JoinSet<()>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<TcpStream>> {
+    while let Poll::Ready(Some(_)) = connections.poll_join_next(context) {}
+    if connections.len() >= CONNECTIONS {
+        return Poll::Pending;
+    }
+    listener.poll_accept(context).map_ok(|(stream, _)| stream)
+}
+
+/// Answers one connection's one request. The login is told of after its page is written, so that the person sees it
+/// even where this program ends with the login.
+async fn attend(stream: TcpStream, door: Arc<Door>, arrived: mpsc::Sender<Returned>) {
+    let (found, mut let_in) = mpsc::channel(1);
+    let answer = service_fn(move |request| {
+        let verdict = door.judge(&request);
+        let response = page(&verdict);
+        if let Verdict::Welcome(returned) = verdict {
+            // There is room: one connection has one request.
+            let _ = found.try_send(returned);
+        }
+        async move { Ok::<_, std::convert::Infallible>(response) }
+    });
+    let connection =
+        http1::Builder::new().keep_alive(false).max_buf_size(HEAD).serve_connection(TokioIo::new(stream), answer);
+    let _ = tokio::time::timeout(CONNECTION, connection).await;
+    if let Ok(returned) = let_in.try_recv() {
+        let _ = arrived.send(returned).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+use std::sync::Mutex;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::oneshot;
+
+use super::*;
+
+const STATE: &str = "the-right-state";
+
+/// Opens nothing, and tells when it was asked to.
+struct Opened(Mutex<Option<oneshot::Sender<()>>>);
+
+impl Open for Opened {
+    fn open(&self, page: &Page) -> Pending<Result<(), VisitError>> {
+        assert_eq!(page.state, STATE);
+        if let Some(opened) = self.0.lock().unwrap().take() {
+            let _ = opened.send(());
+        }
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn loopback(port: Option<u16>) -> (Loopback, oneshot::Receiver<()>) {
+    let (opened, is_open) = oneshot::channel();
+    let open = Arc::new(Opened(Mutex::new(Some(opened))));
+    let settings = AuthSettings { callback_port: port, ..AuthSettings::default() };
+    (Loopback::new(&settings, open), is_open)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(start_paused = true)]
+async fn a_system_short_of_something_is_asked_ten_times_a_second() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    // Nobody can be let in any more, which is an error each time.
+    let same = std::os::fd::OwnedFd::from(listener.try_clone().unwrap());
+    std::net::TcpStream::from(same).shutdown(std::net::Shutdown::Both).unwrap();
+    let (path, hosts, state) = (String::new(), Vec::new(), STATE.to_owned());
+    let door = Arc::new(Door { path, hosts, state, is_taken: AtomicBool::new(false) });
+    let mut serving = pin!(serve(TcpListener::from_std(listener).unwrap(), door, mpsc::channel(1).0));
+    let mut times = 0;
+    let counted = poll_fn(|context| {
+        times += 1;
+        if times > 100 { Poll::Ready(()) } else { serving.as_mut().poll(context) }
+    });
+    assert!(tokio::time::timeout(Duration::from_secs(1), counted).await.is_err(), "it spins");
+    assert!(times >= 5, "{times}");
+}
+
+fn page() -> Page {
+    Page {
+        url: "https://as.example/authorize".to_owned(),
+        state: STATE.to_owned(),
+        server: "demo".to_owned(),
+        issuer: "https://as.example".to_owned(),
+        scope: None,
+    }
+}
+
+/// Sends something to an address of ours, and gives back all that is answered.
+async fn send(redirect_uri: &str, request: &[u8]) -> String {
+    let authority = redirect_uri.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap();
+    let mut stream = TcpStream::connect(authority).await.unwrap();
+    let _ = stream.write_all(request).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8(answer).unwrap()
+}
+
+async fn visit(redirect_uri: &str, query: &str) -> String {
+    let (_, rest) = redirect_uri.split_once("://").unwrap();
+    let (host, path) = rest.split_once('/').unwrap();
+    send(redirect_uri, format!("GET /{path}?{query} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await
+}
+
+/// CVE-less but common: a forged callback ends somebody's login, or is taken for it.
+#[tokio::test]
+async fn t44_two_hundred_hostile_callbacks_and_then_the_real_one() {
+    let (loopback, _is_open) = loopback(None);
+    let visit_ready = loopback.prepare().await.unwrap();
+    let redirect_uri = visit_ready.redirect_uri().to_owned();
+    assert!(redirect_uri.starts_with("http://127.0.0.1:"), "{redirect_uri}");
+    assert_eq!(redirect_uri.rsplit('/').next().unwrap().len(), 32);
+    let going = tokio::spawn(visit_ready.go(page()));
+    for number in 0..200 {
+        let answer = match number % 5 {
+            0 => visit(&redirect_uri, &format!("code=forged&state=wrong{number}")).await,
+            1 => visit(&redirect_uri, "code=forged").await,
+            2 => visit(&redirect_uri, "error=access_denied&error_description=<script>").await,
+            3 => send(&redirect_uri, b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").await,
+            _ => send(&redirect_uri, b"\x16\x03\x01 no HTTP at all\r\n\r\n").await,
+        };
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 40"), "{number}: {answer}");
+        assert!(!going.is_finished() && !answer.contains("script"), "{number}: {answer}");
+    }
+    let answer = visit(&redirect_uri, &format!("code=real&state={STATE}")).await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("You are logged in"), "{answer}");
+    assert_eq!(going.await.unwrap().unwrap().code.as_deref(), Some("real"));
+    let replay = visit(&redirect_uri, &format!("code=real&state={STATE}")).await;
+    assert!(replay.starts_with("HTTP/1.1 409"), "{replay}");
+}
+
+#[tokio::test]
+async fn t44_an_error_with_the_right_state_ends_it_without_an_echo() {
+    let (loopback, _is_open) = loopback(None);
+    let ready = loopback.prepare().await.unwrap();
+    let redirect_uri = ready.redirect_uri().to_owned();
+    let going = tokio::spawn(ready.go(page()));
+    let query = format!("error=access_denied&error_description=%3Cscript%3E&state={STATE}");
+    let answer = visit(&redirect_uri, &query).await;
+    assert!(answer.contains("Login failed, see the terminal") && !answer.contains("script"), "{answer}");
+    let returned = going.await.unwrap().unwrap();
+    assert_eq!(returned.error.as_deref(), Some("access_denied"));
+    assert_eq!(returned.error_description.as_deref(), Some("<script>"));
+}
+
+#[tokio::test]
+async fn t44_a_head_without_end_is_cut_off() {
+    let (loopback, _is_open) = loopback(None);
+    let ready = loopback.prepare().await.unwrap();
+    let redirect_uri = ready.redirect_uri().to_owned();
+    let going = tokio::spawn(ready.go(page()));
+    let endless = format!("GET /{} HTTP/1.1\r\n", "x".repeat(4 * HEAD));
+    let answer = send(&redirect_uri, endless.as_bytes()).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    assert!(!going.is_finished());
+}
+
+#[tokio::test]
+async fn o09_a_port_in_use_leads_to_another() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let (loopback, _is_open) = loopback(Some(port));
+    let ready = loopback.prepare().await.unwrap();
+    assert!(!ready.redirect_uri().contains(&format!(":{port}/")), "{}", ready.redirect_uri());
+}
+
+#[tokio::test]
+async fn a_port_that_is_given_and_free_is_the_one() {
+    // Somebody else may take a port between being found free and being asked for, but not every time.
+    for _ in 0..20 {
+        let found = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let port = found.local_addr().unwrap().port();
+        drop(found);
+        let (loopback, _is_open) = loopback(Some(port));
+        if loopback.prepare().await.unwrap().redirect_uri() == format!("http://127.0.0.1:{port}/callback") {
+            return;
+        }
+    }
+    panic!("a port that was given is never used");
+}
+
+#[test]
+fn a_client_that_was_described_comes_back_to_a_path_that_stays() {
+    let of = |settings: &AuthSettings| Loopback::new(settings, Arc::new(Opened(Mutex::new(None)))).path;
+    let named = |id: &str| AuthSettings { client_id: Some(id.to_owned()), ..AuthSettings::default() };
+    let described = AuthSettings { client_metadata_url: Some("https://c/".to_owned()), ..AuthSettings::default() };
+    assert_eq!(of(&AuthSettings::default()), CallbackPath::Random);
+    assert_eq!((of(&named("c")), of(&described)), (CallbackPath::Fixed, CallbackPath::Fixed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn o08_and_o20_nobody_is_waited_for_longer_than_the_patience() {
+    let (loopback, is_open) = loopback(None);
+    let began = tokio::time::Instant::now();
+    let ready = loopback.prepare().await.unwrap();
+    assert_eq!(ready.go(page()).await, Err(VisitError::TooLate(300)));
+    assert_eq!(began.elapsed().as_secs(), 300);
+    assert!(is_open.await.is_ok(), "the page was never shown");
+}
+
+#[tokio::test]
+async fn o08_whoever_declines_ends_it() {
+    struct No;
+    impl Open for No {
+        fn open(&self, _: &Page) -> Pending<Result<(), VisitError>> {
+            Box::pin(async { Err(VisitError::Declined) })
+        }
+    }
+    let loopback = Loopback::new(&AuthSettings::default(), Arc::new(No));
+    let ready = loopback.prepare().await.unwrap();
+    let authority = ready.redirect_uri().strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+    assert_eq!(ready.go(page()).await, Err(VisitError::Declined));
+    // Given up, nobody listens there; the task may have to be told first.
+    while TcpStream::connect(&authority).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Asks somebody who does not answer.
+struct Unanswered;
+
+impl Open for Unanswered {
+    fn open(&self, _: &Page) -> Pending<Result<(), VisitError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn whoever_comes_back_before_the_answer_is_let_in() {
+    let loopback = Loopback::new(&AuthSettings::default(), Arc::new(Unanswered));
+    let ready = loopback.prepare().await.unwrap();
+    let redirect_uri = ready.redirect_uri().to_owned();
+    let going = tokio::spawn(ready.go(page()));
+    let answer = visit(&redirect_uri, &format!("code=real&state={STATE}")).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(going.await.unwrap().unwrap().code.as_deref(), Some("real"));
+}
+
+#[tokio::test]
+async fn a_question_nobody_answers_ends_with_the_patience() {
+    let mut loopback = Loopback::new(&AuthSettings::default(), Arc::new(Unanswered));
+    loopback.patience = Duration::ZERO;
+    let ready = loopback.prepare().await.unwrap();
+    assert_eq!(ready.go(page()).await.unwrap_err(), VisitError::TooLate(0));
+}

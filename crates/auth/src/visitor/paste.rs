@@ -1,0 +1,106 @@
+//! Taking the address that a person was sent to, typed or pasted, where the browser is on another machine.
+
+use std::sync::Arc;
+
+use wharf_net::Pending;
+
+use super::loopback::{Listening, Loopback};
+use super::{DevicePage, Page, Returned, Visit, VisitError, Visitor};
+
+/// The longest line that is looked at.
+const LONGEST: usize = 16 << 10;
+
+/// Asks a person for lines.
+pub trait Lines: Send + Sync {
+    /// Asks for the address; `complaint` says what was wrong with the line before. Nothing when there are no more.
+    fn next(&self, complaint: Option<&'static str>) -> Pending<Option<String>>;
+}
+
+/// Takes the address that the person was sent to, typed or pasted, where no browser is on this machine.
+///
+/// The address itself is listened on as well: whichever comes first counts.
+#[derive(Clone)]
+pub struct Pasted {
+    /// Where a browser on this machine would come back to.
+    pub loopback: Loopback,
+    /// Where lines come from.
+    pub lines: Arc<dyn Lines>,
+}
+
+impl Visitor for Pasted {
+    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+        let Self { loopback, lines } = self.clone();
+        Box::pin(async move { Ok(Box::new(Pasting { listening: loopback.listen().await?, lines }) as Box<dyn Visit>) })
+    }
+}
+
+struct Pasting {
+    listening: Listening,
+    lines: Arc<dyn Lines>,
+}
+
+impl Visit for Pasting {
+    fn redirect_uri(&self) -> &str {
+        self.listening.redirect_uri()
+    }
+
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+        let Self { listening, lines } = *self;
+        let typed = typed(lines, page.state.clone());
+        Box::pin(listening.wait(page, typed))
+    }
+
+    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+        self.listening.show_code(page)
+    }
+}
+
+/// Asks until there is an answer that fits. Waits for ever where nobody types any more: somebody may still come back.
+async fn typed(lines: Arc<dyn Lines>, state: String) -> Returned {
+    let mut complaint = None;
+    while let Some(line) = lines.next(complaint).await {
+        match read(&line, &state) {
+            Ok(returned) => return returned,
+            Err(why) => complaint = Some(why),
+        }
+    }
+    std::future::pending().await
+}
+
+/// A whole address, its query, or what stands in its query.
+fn read(line: &str, state: &str) -> Result<Returned, &'static str> {
+    let line = line.trim().trim_matches(['"', '\'', '<', '>']);
+    if line.len() > LONGEST {
+        return Err("that is too long");
+    }
+    let query = line.split_once('?').map_or(line, |(_, query)| query);
+    let query = query.split_once('#').map_or(query, |(query, _)| query);
+    let returned = Returned::read(query).ok_or("that is not the address the login page sends you to")?;
+    if returned.answers(state) { Ok(returned) } else { Err("that is the answer to another login") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn o08_a_pasted_answer_is_held_against_the_state() {
+        for (line, expected) in [
+            ("http://127.0.0.1:7/callback/x?code=c&state=right", Ok("c")),
+            ("  \"http://127.0.0.1:7/callback?state=right&code=c\"  ", Ok("c")),
+            ("<http://127.0.0.1:7/callback?code=c&state=right#_=_>", Ok("c")),
+            ("?code=c&state=right", Ok("c")),
+            ("code=c&state=right", Ok("c")),
+            ("error=access_denied&state=right", Ok("")),
+            ("code=c&state=wrong", Err("that is the answer to another login")),
+            ("code=c", Err("that is the answer to another login")),
+            ("c", Err("that is not the address the login page sends you to")),
+            ("", Err("that is not the address the login page sends you to")),
+            ("http://127.0.0.1:7/callback", Err("that is not the address the login page sends you to")),
+        ] {
+            let read = read(line, "right").map(|returned| returned.code.unwrap_or_default());
+            assert_eq!(read.as_deref().map_err(|why| *why), expected, "{line}");
+        }
+        assert!(read(&format!("code=c&state=right&x={}", "x".repeat(LONGEST)), "right").is_err());
+    }
+}

@@ -1,0 +1,213 @@
+//! Logging in: finding out where, registering, the page and its answer.
+
+use serde_json::json;
+use wharf_auth::LoginError;
+use wharf_net::Remedy;
+use wharf_testkit::authd::{ClientAuth, Description, Document, Iss, Metadata, Page, Registration, Resource, Site};
+
+use crate::scene::Scene;
+
+#[tokio::test]
+async fn o07_every_place_is_found() {
+    let descriptions = [Description::Header, Description::Path, Description::Root];
+    let metadata = [(Metadata::Oauth, ""), (Metadata::OpenIdInserted, ""), (Metadata::Oauth, "/t")];
+    let more = [(Metadata::OpenIdInserted, "/t"), (Metadata::OpenIdAppended, "/t")];
+    for description in descriptions {
+        for (metadata, path) in metadata.into_iter().chain(more) {
+            let scene = Scene::new(|switches| {
+                (switches.description, switches.metadata) = (description, metadata);
+                switches.issuer_path = path.to_owned();
+            });
+            let account = scene.attended();
+            assert_eq!(scene.ask(&account, "tools/list").await, Ok(200), "{description:?} {metadata:?} {path}");
+            assert_eq!(scene.authd.counts().authorizations, 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn o07_servers_of_2025_03_26_are_found() {
+    for metadata in [Metadata::Oauth, Metadata::Absent] {
+        let scene = Scene::new(|switches| {
+            (switches.one_origin, switches.metadata) = (true, metadata);
+            switches.description = Description::Absent;
+            (switches.iss, switches.iss_advertised) = (Iss::Absent, false);
+        });
+        assert_eq!(scene.ask(&scene.attended(), "tools/list").await, Ok(200), "{metadata:?}");
+    }
+}
+
+#[tokio::test]
+async fn o07_t42_t49_documents_that_are_not_good_enough_open_no_page() {
+    let name = || "code_challenge_methods_supported".to_owned();
+    let faults = [
+        Document::WrongIssuer,
+        Document::Html,
+        Document::Without("issuer".to_owned()),
+        Document::Without("authorization_endpoint".to_owned()),
+        Document::Without("token_endpoint".to_owned()),
+        Document::Without(name()),
+        Document::With(name(), json!(["plain"])),
+        Document::With("authorization_endpoint".to_owned(), json!("javascript:alert(1)")),
+        Document::With("token_endpoint".to_owned(), json!(17)),
+        Document::Deep,
+        Document::Huge,
+    ];
+    for fault in faults {
+        let scene = Scene::new(|switches| switches.metadata_fault = fault.clone());
+        let error = scene.refused_login().await;
+        let is_said = matches!(error, LoginError::Discovery(_) | LoginError::Unsafe(_));
+        assert!(is_said, "{fault:?}: {error:?}");
+        assert!(error.to_string().len() < 2000, "{fault:?}");
+        let counts = scene.authd.counts();
+        assert_eq!((counts.authorizations, counts.registrations), (0, 0), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn o07_descriptions_that_are_not_good_enough_open_no_page() {
+    let faults = [
+        Document::Html,
+        Document::Without("resource".to_owned()),
+        Document::With("authorization_servers".to_owned(), json!(["file:///etc/passwd"])),
+        Document::With("authorization_servers".to_owned(), json!(17)),
+        Document::Deep,
+        Document::Huge,
+    ];
+    for fault in faults {
+        let scene = Scene::new(|switches| switches.description_fault = fault.clone());
+        let account = scene.attended();
+        assert!(scene.ask(&account, "tools/list").await.is_err(), "{fault:?}");
+        assert_eq!(scene.authd.counts().authorizations, 0, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn o07_metadata_is_not_followed_to_another_origin() {
+    let scene = Scene::new(|switches| switches.metadata_fault = Document::Redirect);
+    scene.refused_login().await;
+    assert!(scene.authd.seen().iter().all(|seen| seen.site != Site::Second));
+}
+
+#[tokio::test]
+async fn t43_a_description_of_another_server_ends_it_before_anything_is_asked() {
+    let scene = Scene::new(|switches| switches.resource = Resource::Foreign);
+    let account = scene.attended();
+    assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, Remedy::Reading);
+    assert!(scene.authd.seen().iter().all(|seen| seen.site == Site::Server));
+    let parent = Scene::new(|switches| switches.resource = Resource::Origin);
+    let account = parent.attended();
+    assert_eq!(parent.ask(&account, "tools/list").await, Ok(200));
+    let asked = parent.authd.seen().into_iter().filter_map(|seen| seen.field("resource").map(str::to_owned));
+    assert_eq!(asked.collect::<Vec<_>>(), [parent.authd.resource(), parent.authd.resource()]);
+}
+
+#[tokio::test]
+async fn o08_a_person_who_denies_has_denied() {
+    let scene = Scene::new(|switches| switches.page = Page::Denied);
+    let error = scene.refused_login().await;
+    assert!(matches!(error, LoginError::Denied(_)), "{error:?}");
+    assert_eq!(scene.grants("authorization_code"), 0);
+}
+
+#[tokio::test]
+async fn o10_two_logins_at_once_are_one() {
+    let scene = Scene::new(|_| {});
+    let account = scene.account();
+    let (first, second) = tokio::join!(account.log_in(scene.person()), account.log_in(scene.person()));
+    assert_eq!(first.unwrap().kept, second.unwrap().kept);
+    assert_eq!((scene.authd.counts().authorizations, scene.authd.counts().registrations), (1, 1));
+}
+
+#[tokio::test]
+async fn o11_a_registration_that_fails_says_so() {
+    for registration in [Registration::BadRequest, Registration::TooMany, Registration::Absent] {
+        let scene = Scene::new(|switches| switches.registration = registration);
+        let error = scene.refused_login().await;
+        let may_pass = registration == Registration::TooMany;
+        assert_eq!(matches!(error, LoginError::Registration(_)), !may_pass, "{registration:?}: {error:?}");
+        assert!(error.is_passing() == may_pass && error.to_string().contains("`oauth.client_id`"), "{error}");
+        let tries = scene.authd.seen().iter().filter(|seen| seen.path == "/register").count();
+        assert!(tries <= 2, "{registration:?}: {tries}");
+    }
+}
+
+#[tokio::test]
+async fn o11_a_client_that_was_deleted_is_registered_once_more() {
+    let scene = Scene::new(|_| {});
+    let account = scene.attended();
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    scene.authd.delete_client();
+    scene.authd.expire_access_tokens();
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    assert_eq!(scene.authd.counts().registrations, 2);
+}
+
+#[tokio::test]
+async fn o11_clients_prove_themselves_as_they_were_registered() {
+    for auth in [ClientAuth::None, ClientAuth::Basic, ClientAuth::Post] {
+        let scene = Scene::new(|switches| switches.client_auth = auth);
+        let account = scene.logged_in().await;
+        scene.authd.expire_access_tokens();
+        assert_eq!(scene.ask(&account, "tools/list").await, Ok(200), "{auth:?}");
+        assert_eq!(scene.authd.counts().rotations, 1, "{auth:?}");
+    }
+}
+
+#[tokio::test]
+async fn o14_t45_a_moved_issuer_sees_nothing_of_the_first() {
+    let scene = Scene::new(|_| {});
+    let account = scene.attended();
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    scene.authd.move_issuer();
+    let unattended = scene.account();
+    assert_eq!(scene.ask(&unattended, "tools/list").await.unwrap_err().remedy, Remedy::Login);
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    let counts = scene.authd.counts();
+    assert_eq!((counts.registrations, counts.strays, counts.refreshes), (2, 0, 0));
+    assert_eq!(account.standing().await.unwrap().kept.unwrap().issuer, scene.authd.issuer());
+}
+
+#[tokio::test]
+async fn t41_an_answer_of_another_issuer_is_not_exchanged() {
+    let cases = [
+        (Iss::Right, true, true),
+        (Iss::Right, false, true),
+        (Iss::Absent, false, true),
+        (Iss::Absent, true, false),
+        (Iss::Wrong, true, false),
+        (Iss::Wrong, false, false),
+        (Iss::Slash, true, false),
+    ];
+    for (iss, advertised, is_good) in cases {
+        let scene = Scene::new(|switches| (switches.iss, switches.iss_advertised) = (iss, advertised));
+        let outcome = scene.account().log_in(scene.person()).await;
+        assert_eq!(outcome.is_ok(), is_good, "{iss:?} {advertised}");
+        assert_eq!(scene.grants("authorization_code"), usize::from(is_good), "{iss:?} {advertised}");
+        if let Err(error) = outcome {
+            assert!(matches!(error, LoginError::Mismatch(_)), "{error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn t41_a_denial_of_another_issuer_is_not_shown() {
+    let scene = Scene::new(|switches| (switches.page, switches.iss) = (Page::Denied, Iss::Wrong));
+    let error = scene.refused_login().await;
+    assert!(matches!(error, LoginError::Mismatch(_)), "{error:?}");
+    assert!(!error.to_string().contains("access_denied"));
+}
+
+#[tokio::test]
+async fn a_logout_says_whether_the_tokens_are_worth_anything_still() {
+    use wharf_testkit::authd::Revocation;
+    for (revocation, is_said) in
+        [(Revocation::Good, false), (Revocation::Absent, true), (Revocation::ServerError, true)]
+    {
+        let scene = Scene::new(|switches| switches.revocation = revocation);
+        let account = scene.logged_in().await;
+        let logout = account.log_out().await.unwrap();
+        assert_eq!((logout.was_kept, logout.still_good.is_some()), (true, is_said), "{revocation:?}: {logout:?}");
+        assert!(account.standing().await.unwrap().kept.is_none());
+    }
+}

@@ -1,0 +1,303 @@
+//! Renewing: what the token endpoint does to it, and what two of us do to each other.
+
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use wharf_net::Remedy;
+use wharf_testkit::authd::{Refresh, Rotation};
+
+use crate::scene::Scene;
+
+const HOUR: i64 = 3_600_000;
+const DAY: i64 = 24 * HOUR;
+
+#[tokio::test]
+async fn o01_tokens_are_renewed_ahead_and_when_refused() {
+    let scene = Scene::new(|_| {});
+    let account = scene.logged_in().await;
+    let knocks = scene.authd.counts().refusals;
+    scene.clock.jump(HOUR - 31_000);
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    assert_eq!(scene.authd.counts().refreshes, 0, "there is time left");
+    scene.clock.jump(2_000);
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    assert_eq!((scene.authd.counts().refreshes, scene.authd.counts().refusals), (1, knocks), "ahead of its end");
+    scene.authd.expire_access_tokens();
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    assert_eq!((scene.authd.counts().refreshes, scene.authd.counts().refusals), (2, knocks + 1), "when it is refused");
+}
+
+#[tokio::test]
+async fn o01_clocks_that_disagree_by_five_minutes_cost_one_renewal() {
+    for skew in [-300_000, 300_000] {
+        let scene = Scene::new(|_| {});
+        let account = scene.logged_in().await;
+        scene.clock.jump(skew);
+        scene.authd.expire_access_tokens();
+        for _ in 0..3 {
+            assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+        }
+        assert_eq!(scene.authd.counts().refreshes, 1);
+    }
+}
+
+#[tokio::test]
+async fn o01_a_server_that_is_never_content_ends_it() {
+    let scene = Scene::new(|switches| switches.access_uses = Some(0));
+    let account = scene.attended();
+    assert!(scene.ask(&account, "tools/list").await.is_err());
+    let counts = scene.authd.counts();
+    let asked = scene.authd.seen().iter().filter(|seen| seen.is_request("tools/list")).count();
+    // Each login knocks once besides, since the refusal does not say where the server describes itself.
+    assert!(asked <= 3 && counts.refusals <= 5 && counts.authorizations <= 3, "{counts:?}");
+    let posts = scene.grants("refresh_token") + scene.grants("authorization_code");
+    assert!(scene.ask(&account, "tools/list").await.is_err());
+    let more = scene.grants("refresh_token") + scene.grants("authorization_code") - posts;
+    assert!(more <= 1, "{more} more tokens for a server that takes none");
+}
+
+#[tokio::test]
+async fn o02_what_another_process_renewed_is_taken_over() {
+    let scene = Scene::new(|_| {});
+    let ours = scene.logged_in().await;
+    let other = scene.account();
+    assert_eq!(scene.ask(&other, "tools/list").await, Ok(200));
+    scene.authd.expire_access_tokens();
+    assert_eq!(scene.ask(&other, "tools/list").await, Ok(200));
+    assert_eq!(scene.ask(&ours, "tools/list").await, Ok(200));
+    let counts = scene.authd.counts();
+    assert_eq!((counts.refreshes, counts.reused), (1, 0));
+}
+
+#[tokio::test]
+async fn t47_of_several_processes_at_once_one_renews() {
+    let scene = Scene::new(|_| {});
+    scene.logged_in().await;
+    let accounts = [(); 8].map(|()| scene.account());
+    for renewals in 1..4 {
+        scene.authd.expire_access_tokens();
+        let answers = all(accounts.iter().map(|account| scene.ask(account, "tools/list"))).await;
+        assert_eq!(answers, vec![Ok(200); accounts.len()]);
+        let counts = scene.authd.counts();
+        assert_eq!((counts.refreshes, counts.rotations, counts.reused), (renewals, renewals, 0));
+    }
+}
+
+#[tokio::test]
+async fn o03_only_a_final_refusal_costs_the_login() {
+    let cases = [
+        (Refresh::InvalidGrant, Remedy::Login, false),
+        (Refresh::OtherError, Remedy::Waiting, true),
+        (Refresh::Unauthorized, Remedy::Login, true),
+        (Refresh::TooMany, Remedy::Waiting, true),
+        (Refresh::ServerError, Remedy::Waiting, true),
+        (Refresh::Garbage, Remedy::Waiting, true),
+    ];
+    let _stopped = Stopped::clock();
+    for (fault, remedy, are_kept) in cases {
+        let scene = Scene::new(|switches| switches.refresh = fault);
+        let account = scene.logged_in().await;
+        scene.authd.expire_access_tokens();
+        let why = scene.ask(&account, "tools/list").await.unwrap_err();
+        let kept = account.standing().await.unwrap().kept.unwrap();
+        assert_eq!(kept.tokens.is_some(), are_kept, "{fault:?}");
+        assert!(kept.last_error.is_some(), "{fault:?}");
+        assert_eq!(why.remedy, remedy, "{fault:?}: {why:?}");
+        let refreshes = scene.authd.counts().refreshes;
+        assert!(scene.ask(&account, "tools/list").await.is_err());
+        assert_eq!(scene.authd.counts().refreshes, refreshes, "{fault:?}: not again at once");
+        scene.authd.change(|switches| switches.refresh = Refresh::Good);
+        let later = scene.account();
+        assert_eq!(scene.ask(&later, "tools/list").await.is_ok(), are_kept, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn o03_a_silent_endpoint_costs_half_a_minute_and_no_login() {
+    let scene = Scene::new(|switches| switches.refresh = Refresh::Hang);
+    let account = scene.logged_in().await;
+    scene.authd.expire_access_tokens();
+    let asking = scene.ask(&account, "tools/list");
+    tokio::pin!(asking);
+    tokio::select! {
+        answer = &mut asking => panic!("{answer:?} from a silent endpoint"),
+        _ = scene.authd.await_seen(|seen| seen.is_grant("refresh_token")) => tokio::time::pause(),
+    }
+    let began = tokio::time::Instant::now();
+    assert_eq!(asking.await.unwrap_err().remedy, Remedy::Waiting);
+    assert!(began.elapsed() <= Duration::from_secs(31), "{:?}", began.elapsed());
+    tokio::time::resume();
+    assert!(account.standing().await.unwrap().kept.unwrap().tokens.is_some());
+}
+
+#[tokio::test]
+async fn o04_a_refresh_token_that_is_not_repeated_is_kept() {
+    let scene = Scene::new(|switches| switches.rotation = Rotation::Omitted);
+    let account = scene.logged_in().await;
+    for renewals in 1..4 {
+        scene.authd.expire_access_tokens();
+        assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+        assert_eq!(scene.authd.counts().refreshes, renewals);
+    }
+}
+
+#[tokio::test]
+async fn o05_an_answer_that_was_lost_costs_at_most_a_login() {
+    let scene = Scene::new(|switches| switches.refresh = Refresh::CutAfter);
+    let account = scene.logged_in().await;
+    scene.authd.expire_access_tokens();
+    assert!(scene.ask(&account, "tools/list").await.is_err());
+    scene.authd.change(|switches| switches.refresh = Refresh::Good);
+    let restarted = scene.account();
+    assert_eq!(scene.ask(&restarted, "tools/list").await.unwrap_err().remedy, Remedy::Login);
+    let counts = scene.authd.counts();
+    assert_eq!((counts.concurrent, counts.stale), (0, 0));
+    restarted.log_in(scene.person()).await.unwrap();
+    assert_eq!(scene.ask(&restarted, "tools/list").await, Ok(200));
+}
+
+#[tokio::test]
+async fn o13_a_damaged_file_asks_for_a_login_and_is_not_lost() {
+    for damage in ["", "{\"version\":1,\"servers\"", "[]"] {
+        let scene = Scene::new(|_| {});
+        scene.logged_in().await;
+        let file = scene.directory.path().join("mcp-auth.json");
+        std::fs::write(&file, damage).unwrap();
+        let account = scene.account();
+        assert!(scene.ask(&account, "tools/list").await.is_err(), "{damage}");
+        account.log_in(scene.person()).await.unwrap();
+        assert_eq!(scene.ask(&account, "tools/list").await, Ok(200), "{damage}");
+        let names = std::fs::read_dir(scene.directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let aside = names.filter(|name| name.to_string_lossy().contains("damaged")).count();
+        assert_eq!(aside, 1, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn o17_any_expires_in_is_survived() {
+    for said in [json!(0), json!(-1), json!("3600"), json!(1e300), json!([]), Value::Null] {
+        let scene = Scene::new(|switches| switches.expires_in = said.clone());
+        let account = scene.logged_in().await;
+        for _ in 0..3 {
+            assert_eq!(scene.ask(&account, "tools/list").await, Ok(200), "{said}");
+        }
+        assert_eq!(scene.authd.counts().refreshes, 0, "{said}: live until it is refused");
+        scene.authd.expire_access_tokens();
+        assert_eq!(scene.ask(&account, "tools/list").await, Ok(200), "{said}");
+        assert_eq!(scene.authd.counts().reused, 0);
+    }
+}
+
+#[tokio::test]
+async fn o18_a_hundred_callers_make_one_request() {
+    let scene = Scene::new(|_| {});
+    let account = scene.logged_in().await;
+    scene.authd.expire_access_tokens();
+    scene.authd.close_gate();
+    let refused = scene.authd.counts().refusals;
+    let callers = all((0..100).map(|_| scene.ask(&account, "tools/list")));
+    let opened = async {
+        scene.authd.await_count(100, |seen| seen.is_request("tools/list")).await;
+        scene.authd.await_seen(|seen| seen.is_grant("refresh_token")).await;
+        scene.authd.open_gate();
+    };
+    let (answers, ()) = tokio::join!(callers, opened);
+    assert!(answers.iter().all(|answer| *answer == Ok(200)));
+    let counts = scene.authd.counts();
+    assert_eq!((counts.refreshes, counts.refusals - refused), (1, 100));
+}
+
+#[tokio::test]
+async fn o18_a_slow_endpoint_holds_nobody_for_longer_than_half_a_minute() {
+    let scene = Scene::new(|_| {});
+    let account = scene.logged_in().await;
+    scene.authd.expire_access_tokens();
+    scene.authd.close_gate();
+    let callers = all((0..20).map(|_| scene.ask(&account, "tools/list")));
+    tokio::pin!(callers);
+    let all_wait = async {
+        scene.authd.await_count(20, |seen| seen.is_request("tools/list")).await;
+        scene.authd.await_seen(|seen| seen.is_grant("refresh_token")).await;
+    };
+    tokio::select! {
+        answers = &mut callers => panic!("{answers:?} through a closed gate"),
+        () = all_wait => tokio::time::pause(),
+    }
+    let began = tokio::time::Instant::now();
+    let answers = callers.await;
+    assert!(
+        answers.iter().all(|answer| answer.as_ref().is_err_and(|why| why.remedy == Remedy::Waiting)),
+        "{answers:?}"
+    );
+    assert!(began.elapsed() <= Duration::from_secs(31), "{:?}", began.elapsed());
+    assert_eq!(scene.authd.counts().refreshes, 1);
+}
+
+#[tokio::test]
+async fn o19_a_logout_wins_over_a_renewal() {
+    let scene = Scene::new(|_| {});
+    let account = scene.logged_in().await;
+    scene.authd.expire_access_tokens();
+    scene.authd.close_gate();
+    let asking = scene.ask(&account, "tools/list");
+    let leaving = async {
+        scene.authd.await_seen(|seen| seen.is_grant("refresh_token")).await;
+        let (left, ()) = tokio::join!(account.log_out(), async { scene.authd.open_gate() });
+        left
+    };
+    let (answer, left) = tokio::join!(asking, leaving);
+    assert!(answer.is_err() && left.unwrap().was_kept);
+    assert!(account.standing().await.unwrap().kept.is_none());
+    assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, Remedy::Login);
+    scene.authd.await_seen(|seen| seen.path == "/revoke").await;
+}
+
+#[tokio::test]
+async fn o20_a_clock_that_jumps_a_day_does_not_end_a_login() {
+    for jump in [-DAY, DAY] {
+        let scene = Scene::new(|_| {});
+        let account = scene.account();
+        let mut person = scene.somebody();
+        person.jump = jump;
+        account.log_in(std::sync::Arc::new(person)).await.unwrap();
+        assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+        scene.clock.jump(-jump);
+        assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+        assert!(scene.authd.counts().refreshes <= 1);
+    }
+}
+
+/// Stops the clock of this test's runtime, which does not run ahead either while something is waited for.
+struct Stopped {
+    _ends: std::sync::mpsc::Sender<()>,
+}
+
+impl Stopped {
+    fn clock() -> Self {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        // The clock does not run ahead while work is done elsewhere; this ends when the sender is dropped.
+        drop(tokio::task::spawn_blocking(move || receiver.recv()));
+        tokio::time::pause();
+        Self { _ends: sender }
+    }
+}
+
+/// All of them at once, and what came of each.
+async fn all<T, F: Future<Output = T>>(futures: impl Iterator<Item = F>) -> Vec<T> {
+    let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    poll_fn(move |context| {
+        for (future, outcome) in waiting.iter_mut().filter(|(_, outcome)| outcome.is_none()) {
+            if let Poll::Ready(value) = future.as_mut().poll(context) {
+                *outcome = Some(value);
+            }
+        }
+        let all_there = waiting.iter().all(|(_, outcome)| outcome.is_some());
+        if !all_there {
+            return Poll::Pending;
+        }
+        Poll::Ready(waiting.iter_mut().filter_map(|(_, outcome)| outcome.take()).collect())
+    })
+    .await
+}

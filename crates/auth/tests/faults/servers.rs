@@ -1,0 +1,114 @@
+//! What the protected server does: wants more, breaks off, wants nothing.
+
+use wharf_net::{Authorizer, HeaderMap, HeaderValue, Refusal, Remedy, header};
+use wharf_testkit::authd::{Description, Refresh, Seen, Site, StepUp};
+
+use crate::scene::Scene;
+
+#[tokio::test]
+async fn an_open_server_costs_nothing() {
+    let scene = Scene::new(|switches| switches.open = true);
+    assert_eq!(scene.ask(&scene.attended(), "tools/list").await, Ok(200));
+    assert_eq!(scene.authd.seen().len(), 1);
+    assert!(scene.authd.seen()[0].header("authorization").is_none());
+}
+
+#[tokio::test]
+async fn a_login_asks_for_what_the_challenge_names() {
+    let scene = Scene::new(|switches| {
+        switches.challenge_scope = Some("mcp:basic".to_owned());
+        switches.scopes_supported = vec!["mcp:other".to_owned()];
+    });
+    assert_eq!(scene.ask(&scene.attended(), "tools/list").await, Ok(200));
+    let page = scene.authd.await_seen(|seen| seen.path == "/authorize").await;
+    assert_eq!(page.field("scope"), Some("mcp:basic"));
+}
+
+#[tokio::test]
+async fn o15_a_stream_that_breaks_off_with_its_token_costs_one_renewal() {
+    let scene = Scene::new(|switches| switches.break_stream = true);
+    let account = scene.logged_in().await;
+    let mut response = scene.send(&account, "tools/call").await.unwrap();
+    assert_eq!(response.status, 200);
+    assert!(response.body.collect(1 << 20).await.is_err(), "the stream ended in order");
+    assert_eq!(scene.authd.counts().refreshes, 0, "nobody asked for anything yet");
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    assert_eq!(scene.authd.counts().refreshes, 1);
+    let calls = scene.authd.seen().iter().filter(|seen| seen.is_request("tools/call")).count();
+    assert_eq!(calls, 1, "a call that may have been carried out is not made again");
+}
+
+#[tokio::test]
+async fn o16_more_is_asked_for_only_of_a_person() {
+    let scene = Scene::new(|switches| {
+        switches.challenge_scope = Some("mcp:basic".to_owned());
+        switches.step_up = StepUp::Needs("mcp:write".to_owned());
+    });
+    let attended = scene.attended();
+    assert_eq!(scene.ask(&attended, "tools/list").await, Ok(200));
+    let alone = scene.account();
+    let why = scene.ask(&alone, "tools/call").await.unwrap_err();
+    assert_eq!(why.remedy, Remedy::Scope("mcp:basic mcp:write".to_owned()));
+    assert_eq!(scene.authd.counts().authorizations, 1);
+    assert_eq!(scene.ask(&attended, "tools/call").await, Ok(200));
+    let pages: Vec<_> = scene.authd.seen().into_iter().filter(|seen| seen.path == "/authorize").collect();
+    assert_eq!(pages[1].field("scope"), Some("mcp:basic mcp:write"));
+    assert_eq!(pages.len(), 2);
+}
+
+#[tokio::test]
+async fn t48_a_server_that_always_wants_more_is_given_up() {
+    let scene = Scene::new(|switches| switches.step_up = StepUp::Forever);
+    let account = scene.attended();
+    let why = scene.ask(&account, "tools/call").await.unwrap_err();
+    assert!(why.reason.contains("mcp:more-"), "{why:?}");
+    assert!(scene.authd.counts().authorizations <= 3);
+    let before = scene.authd.counts().authorizations;
+    assert!(scene.ask(&account, "tools/call").await.is_err());
+    assert_eq!(scene.authd.counts().authorizations, before);
+}
+
+#[tokio::test]
+async fn o14_nothing_is_registered_at_presumed_places_because_descriptions_are_away() {
+    let scene = Scene::new(|_| {});
+    let account = scene.attended();
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    scene.authd.expire_access_tokens();
+    scene.authd.change(|switches| {
+        switches.description = Description::Absent;
+        switches.refresh = Refresh::InvalidGrant;
+    });
+    assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, Remedy::Waiting);
+    let presumed = ["/register", "/authorize", "/token"];
+    let is_presumed = |seen: &Seen| seen.site == Site::Server && presumed.contains(&seen.path.as_str());
+    assert!(!scene.authd.seen().iter().any(is_presumed));
+    scene.authd.change(|switches| switches.description = Description::Path);
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+}
+
+#[tokio::test]
+async fn a_refusal_that_does_not_say_where_to_log_in_is_made_up_for() {
+    let scene = Scene::new(|switches| switches.description = Description::Header);
+    let account = scene.attended();
+    let headers =
+        HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer scope=\"mcp:this\""))]);
+    account.refused(Refusal { status: 401, headers, serial: None }).await.unwrap();
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    let page = scene.authd.await_seen(|seen| seen.path == "/authorize").await;
+    assert_eq!(page.field("scope"), Some("mcp:this"));
+}
+
+#[tokio::test]
+async fn t43_tokens_are_shown_to_their_server_alone() {
+    let scene = Scene::new(|_| {});
+    let account = scene.attended();
+    assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
+    let elsewhere = scene.authd.seen().into_iter().filter(|seen| seen.site != Site::Server);
+    let secrets = scene.authd.secrets();
+    let shows = |seen: &Seen| {
+        let header = seen.header("authorization").unwrap_or_default();
+        secrets.iter().any(|secret| secret.starts_with("access-") && header.contains(secret.as_str()))
+    };
+    assert_eq!(elsewhere.filter(shows).count(), 0);
+    assert!(scene.authd.seen().iter().any(shows), "the server itself sees them");
+}
