@@ -1,5 +1,6 @@
 //! How connecting and calling can fail. Messages are fragments; whoever shows them adds the rest.
 
+mod gone;
 mod masked;
 
 use std::fmt;
@@ -8,11 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use wharf_net::{NotAuthorized, Remedy};
 use wharf_spec::Untrusted;
 use wharf_wire::{DecodeError, Revision, RpcError, TooComplex, code};
 
-use crate::guard::Exit;
 use crate::trace::ConnectTrace;
+
+pub use gone::{Gone, GoneCause};
 
 /// Why a call has no answer. A tool that reports failure has answered: that is no error.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -50,14 +53,16 @@ pub enum CallError {
     #[error("the server went before it answered, and nobody knows whether it carried the call out: {0}")]
     OutcomeUnknown(Arc<Gone>),
     /// The server wants to know who asks (401), or that one may not (403).
-    #[error("the server answered HTTP {status}: {}{}", login(*.status), Said(.said))]
+    #[error("{}{}", TurnedAway(*.status, .why.as_deref()), Said(.said))]
     Unauthorized {
-        /// 401 or 403.
+        /// 401 or 403; 401 where it was not even asked, since there is no login to show.
         status: u16,
         /// What it wants, as it says; escaped.
         challenge: Option<String>,
         /// What else it says; escaped.
         said: String,
+        /// Why nothing could be done about it, where somebody was there to do something.
+        why: Option<Box<NotAuthorized>>,
     },
     /// The server refused the request by an HTTP status; it was not carried out.
     #[error("the server refused the request: HTTP {status}{}{}", Said(.detail), After(.retry_after))]
@@ -114,6 +119,27 @@ impl CallError {
         matches!(self, Self::Refused(_))
     }
 
+    /// Whether a login would help.
+    pub fn needs_login(&self) -> bool {
+        matches!(self, Self::Unauthorized { status, why, .. } if wants_login(*status, why.as_deref()))
+    }
+
+    /// What a person would have to agree to first, where that is known; escaped.
+    pub fn needs_scope(&self) -> Option<&str> {
+        match &self.not_authorized()?.remedy {
+            Remedy::Scope(scope) => Some(scope),
+            _ => None,
+        }
+    }
+
+    /// Why nothing could be done about being turned away, where somebody was there to do something.
+    pub fn not_authorized(&self) -> Option<&NotAuthorized> {
+        match self {
+            Self::Unauthorized { why, .. } => why.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The server's own account of its end, where there is one.
     pub fn gone(&self) -> Option<&Gone> {
         match self {
@@ -139,93 +165,6 @@ pub enum TimeLimit {
     Idle,
     /// The one that nothing restarts.
     Total,
-}
-
-/// How a server was lost, with the evidence there is.
-#[derive(Debug, Clone)]
-pub struct Gone {
-    /// What was noticed.
-    pub cause: GoneCause,
-    /// How its process ended, where it did.
-    pub exit: Option<Exit>,
-    /// The last lines it wrote to stderr: untrusted text.
-    pub stderr: Vec<String>,
-    /// What else may explain it, such as output that was no message; escaped.
-    pub hint: Option<String>,
-}
-
-impl Gone {
-    /// An account with nothing but its cause.
-    pub(crate) fn because(cause: GoneCause) -> Self {
-        Self { cause, exit: None, stderr: Vec::new(), hint: None }
-    }
-
-    /// Whether meeting the server again the same way is out of the question.
-    pub(crate) fn is_final(&self) -> bool {
-        matches!(self.cause, GoneCause::Changed | GoneCause::NotMcp(_))
-    }
-}
-
-/// What was noticed when a server was lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum GoneCause {
-    /// Its process ended.
-    Exited,
-    /// It closed its output.
-    ClosedOutput,
-    /// It closed its input.
-    ClosedInput,
-    /// It left its input unread for this long.
-    StoppedReading(Duration),
-    /// It wrote one endless line.
-    EndlessLine,
-    /// It does not speak the protocol at all; what was seen instead.
-    NotMcp(&'static str),
-    /// Reading from it failed.
-    Unreadable(io::ErrorKind),
-    /// It cannot be reached; nothing was sent.
-    Unreachable {
-        /// What was noticed.
-        what: String,
-        /// Whether that may pass by itself.
-        passing: bool,
-    },
-    /// The answer broke off, or the stream that was to bring it.
-    Cut(String),
-    /// It answered with this HTTP status, which says nothing about what became of the call.
-    Status(u16),
-    /// It has forgotten the session the call belonged to.
-    SessionExpired,
-    /// It does not speak any more what was agreed on.
-    Changed,
-    /// It stopped serving.
-    Stopped,
-    /// We closed the connection.
-    Closed,
-}
-
-impl fmt::Display for Gone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.cause, self.exit) {
-            (GoneCause::Closed, _) => f.write_str("the connection was closed"),
-            (GoneCause::NotMcp(what), _) => write!(f, "it does not speak MCP: {what}"),
-            (GoneCause::EndlessLine, _) => f.write_str("it wrote a line without end"),
-            (GoneCause::StoppedReading(time), _) => write!(f, "it left its input unread for {}", Seconds(*time)),
-            (GoneCause::Stopped, _) => f.write_str("it stopped serving"),
-            (GoneCause::Unreachable { what, .. }, _) => write!(f, "it cannot be reached: {what}"),
-            (GoneCause::Cut(what), _) => f.write_str(what),
-            (GoneCause::Status(status), _) => write!(f, "it answered HTTP {status}"),
-            (GoneCause::SessionExpired, _) => f.write_str("it has forgotten the session"),
-            (GoneCause::Changed, _) => f.write_str("it no longer speaks the revision agreed on"),
-            (_, Some(exit)) => write!(f, "it {exit}"),
-            (GoneCause::Exited, None) => f.write_str("it exited"),
-            (GoneCause::ClosedOutput, None) => f.write_str("it closed its output"),
-            (GoneCause::ClosedInput, None) => f.write_str("it closed its input"),
-            (GoneCause::Unreadable(kind), None) => write!(f, "its output cannot be read: {kind}"),
-        }?;
-        Hint(&self.hint).fmt(f)
-    }
 }
 
 /// Why there is no connection, with everything that was seen on the way.
@@ -284,12 +223,14 @@ pub enum ConnectCause {
     #[error("the way to the server cannot be made")]
     Net(#[source] wharf_net::OpenError),
     /// The server wants to know who asks (401), or that one may not (403).
-    #[error("the server answered HTTP {status}: {}", login(*.status))]
+    #[error("{}", TurnedAway(*.status, .why.as_deref()))]
     Unauthorized {
-        /// 401 or 403.
+        /// 401 or 403; 401 where it was not even asked, since there is no login to show.
         status: u16,
         /// What it wants, as it says; escaped.
         challenge: Option<String>,
+        /// Why nothing could be done about it, where somebody was there to do something.
+        why: Option<Box<NotAuthorized>>,
     },
     /// The server refused by an HTTP status.
     #[error("the server refused: HTTP {status}{}", Said(.detail))]
@@ -336,10 +277,32 @@ impl ConnectCause {
             Self::Spawn(error) => {
                 matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM))
             }
-            Self::Gone(gone) => !matches!(gone.cause, GoneCause::Unreachable { passing: false, .. }),
+            Self::Gone(gone) => match &gone.cause {
+                GoneCause::Unreachable { passing, .. } => *passing,
+                GoneCause::NotAuthorized(why) => why.may_pass(),
+                _ => true,
+            },
             Self::TimedOut { .. } => true,
             Self::Status { status, .. } => matches!(status, 408 | 429) || *status >= 500,
             _ => false,
+        }
+    }
+
+    /// Whether a login would help.
+    pub fn needs_login(&self) -> bool {
+        match self {
+            Self::Unauthorized { status, why, .. } => wants_login(*status, why.as_deref()),
+            Self::Gone(gone) => gone.needs_login(),
+            _ => false,
+        }
+    }
+
+    /// Why nothing could be done about being turned away, where somebody was there to do something.
+    pub fn not_authorized(&self) -> Option<&NotAuthorized> {
+        match self {
+            Self::Unauthorized { why, .. } => why.as_deref(),
+            Self::Gone(gone) => gone.not_authorized(),
+            _ => None,
         }
     }
 }
@@ -355,15 +318,53 @@ impl ConnectError {
             CallError::TimedOut { after, hint, .. } => ConnectCause::TimedOut { after, hint },
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => ConnectCause::Gone(gone),
             CallError::Protocol(what) => ConnectCause::Protocol(what),
-            CallError::Unauthorized { status, challenge, .. } => ConnectCause::Unauthorized { status, challenge },
+            CallError::Unauthorized { status, challenge, why, .. } => {
+                ConnectCause::Unauthorized { status, challenge, why }
+            }
             CallError::Status { status, detail, .. } => ConnectCause::Status { status, detail },
             other => ConnectCause::Protocol(other.to_string()),
         }
     }
 }
 
-fn login(status: u16) -> &'static str {
-    if status == 401 { "it wants a login" } else { "it does not allow this" }
+/// Whether a login would help somebody who was turned away: who knows why knows best.
+fn wants_login(status: u16, why: Option<&NotAuthorized>) -> bool {
+    match why.map(|why| &why.remedy) {
+        Some(Remedy::Login) => true,
+        Some(Remedy::Scope(_) | Remedy::Waiting) => false,
+        _ => status == 401,
+    }
+}
+
+/// How a reason begins that says no more than that somebody has to log in.
+const NEEDED: &str = "a login is needed";
+
+/// That a server wants to know who asks, or does not allow it; and why nothing could be done about that.
+struct TurnedAway<'a>(u16, Option<&'a NotAuthorized>);
+
+impl fmt::Display for TurnedAway<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(status, why) = self;
+        match (status, why) {
+            (401, None) => f.write_str("the server answered HTTP 401: it wants a login"),
+            (_, None) => write!(f, "the server answered HTTP {status}: it does not allow this"),
+            (_, Some(why @ NotAuthorized { remedy: Remedy::Scope(scope), .. })) => {
+                write!(f, "the server wants a login that covers `{scope}` (HTTP {status}){}", Because(why))
+            }
+            (401, Some(why)) => write!(f, "the server wants a login (HTTP 401){}", Because(why)),
+            (_, Some(why)) => write!(f, "the server does not allow this (HTTP {status}){}", Because(why)),
+        }
+    }
+}
+
+/// Why nothing could be done about it, where that is more than that nobody has done anything yet.
+struct Because<'a>(&'a NotAuthorized);
+
+impl fmt::Display for Because<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_said = self.0.needs_person() && self.0.reason.starts_with(NEEDED);
+        if is_said { Ok(()) } else { write!(f, ": {}", self.0) }
+    }
 }
 
 /// What a server said, where it said anything.

@@ -45,3 +45,5 @@ pub use tap::{Direction, Passing, Tap};
 pub use trace::{ConnectTrace, Step, StepOutcome};
 pub use transport::memory::{Incoming, LocalServer, Outbox, Panicked, ServerEnd, Workers, WorkersHealth};
 pub use transport::{ServerProcess, Transport};
+/// Who we are to a server, as whoever knows that says.
+pub use wharf_net::{Authorizer, NotAuthorized, Remedy};

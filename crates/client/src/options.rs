@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use wharf_net::Authorizer;
 use wharf_spec::Surroundings;
 use wharf_wire::{Progress, Raw};
 
@@ -65,6 +66,8 @@ pub struct ConnectOptions {
     pub services: Services,
     /// Where results are kept, if that is to be shared with other connections to the same server.
     pub cache: Option<Arc<Cache>>,
+    /// Says who we are to a server that is dialled, unless its own headers or its address do.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
     /// With which authorization the server is spoken to, so that what is private stays apart.
     pub authorization: Authorization,
     /// What servers spoke the last time, if that is to be shared with other connections.

@@ -82,6 +82,10 @@ pub struct LoginAsk {
     pub server: ServerName,
     /// The page to open: untrusted.
     pub url: String,
+    /// Who asks for the login there: untrusted.
+    pub issuer: String,
+    /// What the login is to cover, all of it: untrusted.
+    pub scope: Option<String>,
 }
 
 /// A project brings along a server.

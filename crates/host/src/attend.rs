@@ -134,6 +134,7 @@ impl Attendant {
             // It never tells; whatever it says of its lists' age must do.
             Err(CallError::Unsupported(_)) => None,
             Err(error) => {
+                self.server.turned_away(self.epoch, &error);
                 self.warn(format!("it cannot be watched: {error}"));
                 None
             }
@@ -212,6 +213,9 @@ impl Attendant {
         let connection = self.connection.clone();
         if stale.tools {
             let listed = connection.list_tools().await;
+            if let Err(error) = &listed {
+                self.server.turned_away(self.epoch, error);
+            }
             Self::take(&mut self.lists.tools, &mut self.lists.failed, ListName::Tools, listed);
         }
         // Tools are what calls wait for; nothing else keeps them from it.
@@ -280,6 +284,7 @@ impl Attendant {
 
     /// The server ended its watch. Where it has gone altogether, the next connection watches again.
     fn lose_watch(&self, error: &CallError) {
+        self.server.turned_away(self.epoch, error);
         if !self.connection.is_gone() {
             self.warn(format!("it is not watched any longer: {error}"));
             self.context.tell_unwatched(&self.server, self.server.watched.agreed());

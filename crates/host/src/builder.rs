@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
+use wharf_auth::Visitor;
 use wharf_client::{ConnectOptions, GuardProgram, Limits, LocalServer, ProcessLog, Services, Tap, Verdicts};
 use wharf_policy::SourcedRule;
-use wharf_spec::{ServerEntry, ServerName, ServerSettings, Surroundings};
+use wharf_spec::{HttpSpec, ServerEntry, ServerName, ServerSettings, Surroundings};
 use wharf_tools::{Gate, Registry};
 use wharf_wire::Root;
 
+use crate::account::ServerAccount;
 use crate::ask::Asker;
 use crate::attend::Attention;
 use crate::audit::Audit;
@@ -201,6 +203,27 @@ impl HostBuilder {
         self
     }
 
+    /// Logs in to servers that are dialled with these accounts. Asked once for each server that does not say by its own
+    /// headers or address who asks; whoever shares an account shares its renewals.
+    #[must_use]
+    pub fn accounts<A: ServerAccount>(
+        mut self,
+        make: impl Fn(&ServerName, &HttpSpec) -> Option<A> + Send + Sync + 'static,
+    ) -> Self {
+        self.options.accounts = Some(Arc::new(move |name, spec| {
+            make(name, spec).map(|account| Arc::new(account) as Arc<dyn ServerAccount>)
+        }));
+        self
+    }
+
+    /// Takes people to login pages, once they have said yes to the asker. Without it, or without an asker, servers that
+    /// want a login wait for [`Host::log_in`], or for a login in another process.
+    #[must_use]
+    pub fn visitor(mut self, visitor: Arc<dyn Visitor>) -> Self {
+        self.options.visitor = Some(visitor);
+        self
+    }
+
     /// Makes the host. Servers begin to connect, all at once; [`Host::settled`] waits for them.
     pub async fn start(self) -> Result<Host, StartError> {
         let (host, servers) = self.make().await?;
@@ -228,6 +251,10 @@ impl HostBuilder {
                 return Err(StartError::Twice(name));
             }
             all.push((name, Told { reach: Reach::Local(make), settings, by_hand: None }));
+        }
+        if !all.is_empty() {
+            // They are ready when the first list arrives.
+            tokio::task::spawn_blocking(crate::inspect::prepare);
         }
         Ok((Host::over(self.context().await?), all))
     }

@@ -8,11 +8,13 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use wharf_auth::Visitor;
 use wharf_client::{ConnectOptions, GuardProgram, Limits, ProcessLog, Services, Tap, Verdicts};
 use wharf_spec::{ServerName, Surroundings};
 use wharf_tools::{Gate, nearest};
 use wharf_wire::Root;
 
+use crate::account::Accounts;
 use crate::ask::Asker;
 use crate::attend::Attention;
 use crate::audit::Audit;
@@ -42,6 +44,8 @@ pub(crate) struct Options {
     pub process_log: Option<Arc<dyn ProcessLog>>,
     pub prepare: Option<Prepare>,
     pub attention: Attention,
+    pub accounts: Option<Accounts>,
+    pub visitor: Option<Arc<dyn Visitor>>,
 }
 
 /// How a server of this name is connected to.
@@ -101,6 +105,7 @@ impl Context {
         options.name = server.name.as_str().to_owned();
         options.services = self.services.get().cloned().unwrap_or_default();
         options.verdicts = Some(Arc::clone(&self.verdicts));
+        server.introduce(self, &mut options);
         options
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use wharf_client::CallError;
+use wharf_auth::LoginError;
+use wharf_client::{CallError, Remedy};
 use wharf_spec::{ServerName, Untrusted};
 use wharf_tools::Refusal;
 
@@ -72,6 +73,22 @@ pub enum HostError {
         /// What became of the call.
         error: CallError,
     },
+    /// Nobody has an account there that the host knows of.
+    #[error("server `{server}` has no login of its own{}", Because(.because))]
+    NoAccount {
+        /// Which server.
+        server: ServerName,
+        /// Why, where that is known.
+        because: Option<String>,
+    },
+    /// Nobody was logged in or out.
+    #[error("server `{server}`: {error}")]
+    Login {
+        /// Which server.
+        server: ServerName,
+        /// What became of it.
+        error: LoginError,
+    },
     /// The host has been closed.
     #[error("the host is closed")]
     Closed,
@@ -92,23 +109,40 @@ impl HostError {
     pub fn needs_login(&self) -> bool {
         match self {
             Self::Unavailable { state, .. } => *state == State::AuthRequired,
-            Self::Call { error, .. } => matches!(error, CallError::Unauthorized { status: 401, .. }),
+            Self::Call { error, .. } => error.needs_login(),
+            Self::Login { error, .. } => error.needs_person(),
             _ => false,
+        }
+    }
+
+    /// What a person would have to agree to first, where that is what is missing; escaped.
+    pub fn needs_scope(&self) -> Option<&str> {
+        match self {
+            Self::Call { error, .. } => error.needs_scope(),
+            _ => None,
         }
     }
 
     /// What to do next, where there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Unavailable { server, state, .. } => match state {
+            Self::Unavailable { server, state, trouble, .. } => match state {
                 State::Disabled => Some(format!("enable `{server}`")),
                 State::Unapproved => Some(format!("look at what `{server}` would run, and approve it")),
                 State::Disconnected | State::Failed => Some(format!("connect `{server}`")),
-                State::AuthRequired => Some(format!("log in to `{server}`")),
+                State::AuthRequired => Some(login_hint(server, trouble.as_deref())),
                 _ => None,
             },
             _ => None,
         }
+    }
+}
+
+/// What to do about a server that wants a login. Where nobody can be logged in, only a token of one's own helps.
+fn login_hint(server: &ServerName, trouble: Option<&Trouble>) -> String {
+    match trouble.and_then(Trouble::not_authorized).map(|why| &why.remedy) {
+        Some(Remedy::Reading) => format!("give `{server}` a token of your own in `headers.Authorization`"),
+        _ => format!("log in to `{server}`"),
     }
 }
 

@@ -77,6 +77,11 @@ pub enum Event {
         /// What kind of question it is.
         kind: &'static str,
     },
+    /// Somebody has logged in to a server.
+    LoggedIn {
+        /// Which server.
+        server: ServerName,
+    },
     /// A call has ended.
     Called {
         /// What was called.

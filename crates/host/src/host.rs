@@ -14,6 +14,7 @@ use wharf_json::Raw;
 use wharf_spec::{ServerEntry, ServerName, ToolId};
 use wharf_tools::{Refusal, RefusalReason, Registry};
 
+use crate::account::{Membership, ServerAccount};
 use crate::builder::HostBuilder;
 use crate::call::{CallOptions, Reply};
 use crate::catalog::Catalog;
@@ -31,6 +32,9 @@ use crate::watching::Watched;
 
 /// What closing takes beyond what the servers themselves are given.
 const CLOSE_MARGIN: Duration = Duration::from_secs(1);
+
+/// How long accounts have to finish what must not be broken off; they see to it themselves that it takes less.
+const FINISH: Duration = Duration::from_secs(15);
 
 /// A set of servers kept connected, and what they can do. Cheap to clone.
 ///
@@ -210,6 +214,7 @@ impl Host {
 
     async fn bring_up(&self, server: &str, command: Command) -> Result<(), HostError> {
         let server = self.context().server(server)?;
+        server.membership.may_ask();
         let number = server.command(command);
         server.has_obeyed(number).await;
         server.attempted().await
@@ -300,6 +305,7 @@ impl Host {
             stats: Stats::default(),
             results: crate::results::KeptResults::default(),
             watched: Watched::new(),
+            membership: Membership::default(),
         });
         context.recall(&server).await;
         let mut keeper = Keeper {
@@ -310,6 +316,7 @@ impl Host {
             standing,
             closing: Closing::default(),
             check: None,
+            login: None,
         };
         keeper.begin();
         let mut tasks = self.owner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -328,16 +335,17 @@ impl Host {
         let limits = &context.options.limits;
         let deadline = Instant::now() + limits.stop_grace + limits.term_grace + CLOSE_MARGIN;
         context.closing.send_replace(true);
-        self.dismiss();
+        let mut accounts = self.dismiss();
         let mut background = std::mem::take(&mut *context.background.lock().unwrap_or_else(PoisonError::into_inner));
         background.abort_all();
         // Servers that are being added just now are to be ended as well; none is added after that.
         let _none_added = tokio::time::timeout_at(deadline, context.changing.acquire()).await;
-        self.dismiss();
+        accounts.extend(self.dismiss());
         let mut tasks = std::mem::take(&mut *self.owner.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         while let Ok(Some(_)) = tokio::time::timeout_at(deadline, tasks.join_next()).await {}
         tasks.abort_all();
         while let Ok(Some(_)) = tokio::time::timeout_at(deadline, background.join_next()).await {}
+        finish(accounts).await;
         let written = async {
             if let Some(audit) = &context.audit {
                 audit.flush().await;
@@ -355,9 +363,19 @@ impl Host {
         context.crier.end();
     }
 
-    /// Tells every server to leave.
-    fn dismiss(&self) {
+    /// Tells every server to leave, and hands back their accounts.
+    fn dismiss(&self) -> Vec<Arc<dyn ServerAccount>> {
         let servers = self.context().servers.swap(Arc::default());
         servers.values().for_each(|server| server.leave());
+        servers.values().filter_map(|server| server.known_account().map(Arc::clone)).collect()
+    }
+}
+
+/// Waits for what accounts must not break off, of all at once.
+async fn finish(accounts: Vec<Arc<dyn ServerAccount>>) {
+    let mut all: JoinSet<()> = accounts.iter().map(|account| account.finish()).collect();
+    let finished = async { while all.join_next().await.is_some() {} };
+    if tokio::time::timeout(FINISH, finished).await.is_err() {
+        tracing::warn!("the renewal of a login was broken off");
     }
 }

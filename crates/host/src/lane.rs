@@ -164,6 +164,9 @@ impl Server {
             let passage = self.open(journey.stale, patience).await?;
             let (connection, epoch) = (passage.connection.clone(), passage.epoch);
             let outcome = call(passage).await;
+            if let Err(HostError::Call { error, .. }) = &outcome {
+                self.turned_away(epoch, error);
+            }
             let undelivered = matches!(outcome, Err(HostError::Call { error: CallError::ServerGone(_), .. }));
             if !(undelivered && connection.is_gone() && journey.goes_again(epoch)) {
                 return outcome;

@@ -8,6 +8,7 @@
 
 #![warn(missing_docs)]
 
+mod account;
 mod ask;
 mod attend;
 mod audit;
@@ -22,6 +23,7 @@ mod gate;
 mod host;
 pub mod inspect;
 mod lane;
+mod login;
 mod logs;
 mod management;
 mod past;
@@ -38,9 +40,11 @@ mod status;
 mod supervise;
 mod tool;
 mod trouble;
+mod turns;
 mod usage;
 mod watching;
 
+pub use account::ServerAccount;
 pub use ask::{
     ApprovalAsk, Ask, Asker, Consent, ElicitationAsk, LoginAsk, PermissionAnswer, PermissionAsk, Reply as AskReply,
     SamplingAsk,
@@ -63,13 +67,15 @@ pub use status::{ConnectedStatus, OfferStatus, ServerStatus};
 pub use supervise::State;
 pub use trouble::Trouble;
 
+/// How people log in to servers.
+pub use wharf_auth as auth;
 /// What guards the processes of servers.
 pub use wharf_client::guard;
 /// Everything else the host's own interface is made of.
 pub use wharf_client::{
-    Answer, CallError, ClosureServer, ConnectCause, ConnectError, ConnectOptions, Connection, Direction, GuardProgram,
-    Inputs, Limits, LocalServer, NotSampled, Passing, ProcessLog, ProcessNote, ResultKind, Services, Tap, ToolCall,
-    ToolReply,
+    Answer, Authorizer, CallError, ClosureServer, ConnectCause, ConnectError, ConnectOptions, Connection, Direction,
+    GuardProgram, Inputs, Limits, LocalServer, NotAuthorized, NotSampled, Passing, ProcessLog, ProcessNote, Remedy,
+    ResultKind, Services, Tap, ToolCall, ToolReply,
 };
 pub use wharf_json::Raw;
 pub use wharf_policy as policy;

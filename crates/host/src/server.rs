@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
-use wharf_client::{ConnectOptions, Connection, LocalServer, connect_local, connect_to};
+use wharf_client::{CallError, ConnectOptions, Connection, LocalServer, connect_local, connect_to};
 use wharf_spec::{Admission, Glob, ServerName, ServerSettings, ServerSpec};
 
+use crate::account::Membership;
 use crate::catalog::Filter;
 use crate::context::Context;
 use crate::error::HostError;
@@ -64,12 +65,20 @@ pub(crate) struct Server {
     pub stats: Stats,
     pub watched: Watched,
     pub results: KeptResults,
+    pub membership: Membership,
 }
 
 /// What a supervisor is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Word {
     Do(Command),
+    /// A call by the connection of this attempt was turned away for want of a login.
+    TurnedAway {
+        epoch: u64,
+        error: CallError,
+    },
+    /// A call was turned away for want of something that a person can agree to.
+    WantsMore(CallError),
     /// Take the server off, and be done.
     Leave,
 }
@@ -145,6 +154,7 @@ impl Server {
     ///
     /// Dropped while it waits, whatever it has begun is ended.
     pub async fn reach(&self, context: &Context) -> Result<Connection, Trouble> {
+        self.note_login(context).await;
         let options = self.connect_options(context);
         let connected = match &self.reach {
             Reach::Spec(spec) => connect_to(spec, options).await,
@@ -174,6 +184,15 @@ impl Server {
         // Fails only when the server is being taken off, and then it does not matter.
         let _ = self.words.send(Word::Do(command));
         *sent
+    }
+
+    /// Tells the supervisor of a call that was turned away for want of a login, or of something it has to cover.
+    pub fn turned_away(&self, epoch: u64, error: &CallError) {
+        if error.needs_login() {
+            let _ = self.words.send(Word::TurnedAway { epoch, error: error.clone() });
+        } else if error.needs_scope().is_some() {
+            let _ = self.words.send(Word::WantsMore(error.clone()));
+        }
     }
 
     /// Tells the supervisor to take the server off for good.

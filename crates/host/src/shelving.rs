@@ -10,7 +10,7 @@ use crate::attend::{Attention, Lists};
 use crate::catalog::{Freshness, ListName, Listed, Section, SectionParts, fingerprint};
 use crate::context::Context;
 use crate::events::Event;
-use crate::inspect::{Place, inspect, inspect_text, is_quarantined};
+use crate::inspect::{inspect, is_quarantined};
 use crate::server::{Reach, Server};
 use crate::shelf::Put;
 
@@ -88,7 +88,7 @@ impl Context {
     /// Makes the inspector's tables while the server gets ready, so that a single call does not wait for them.
     pub fn prepare_inspection(&self) {
         if self.options.attention == Attention::ToolsOnce {
-            tokio::task::spawn_blocking(|| inspect_text(Place::Name, "any"));
+            tokio::task::spawn_blocking(crate::inspect::prepare);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use wharf_client::{ConnectCause, ConnectError, ConnectTrace, Gone};
+use wharf_client::{CallError, ConnectCause, ConnectError, ConnectTrace, Gone, NotAuthorized, Remedy};
 
 /// Why a server is not there, with the evidence.
 #[derive(Debug, Clone)]
@@ -17,6 +17,8 @@ pub enum Trouble {
     Silent(String),
     /// It was made anew for an attempt and could not be; why.
     NotMade(String),
+    /// It is there and wants a login for what it did without one, or with the one there was.
+    TurnedAway(CallError),
 }
 
 impl Trouble {
@@ -24,14 +26,36 @@ impl Trouble {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::NotConnected(error) => error.cause.is_retryable(),
-            Self::Lost(_) | Self::Silent(_) => true,
-            Self::NotMade(_) => false,
+            Self::Lost(gone) => !gone.needs_login(),
+            Self::Silent(_) => true,
+            Self::NotMade(_) | Self::TurnedAway(_) => false,
         }
     }
 
     /// Whether a login would help.
     pub fn needs_login(&self) -> bool {
-        matches!(self, Self::NotConnected(error) if matches!(error.cause, ConnectCause::Unauthorized { status: 401, .. }))
+        let login = match self {
+            Self::NotConnected(error) => error.cause.needs_login(),
+            Self::Lost(gone) => gone.needs_login(),
+            Self::TurnedAway(_) => true,
+            Self::Silent(_) | Self::NotMade(_) => false,
+        };
+        login || self.not_authorized().is_some_and(NotAuthorized::needs_person)
+    }
+
+    /// Why whoever says who we are could not, where somebody was there to.
+    pub fn not_authorized(&self) -> Option<&NotAuthorized> {
+        match self {
+            Self::NotConnected(error) => error.cause.not_authorized(),
+            Self::Lost(gone) => gone.not_authorized(),
+            Self::TurnedAway(error) => error.not_authorized(),
+            Self::Silent(_) | Self::NotMade(_) => None,
+        }
+    }
+
+    /// Whether nothing but a login will change it, so that the server need not be asked.
+    pub(crate) fn is_logged_out(&self) -> bool {
+        self.not_authorized().is_some_and(|why| why.remedy == Remedy::Login)
     }
 
     /// The last lines the server wrote to stderr: untrusted text.
@@ -42,7 +66,7 @@ impl Trouble {
                 _ => &error.stderr,
             },
             Self::Lost(gone) => &gone.stderr,
-            Self::Silent(_) | Self::NotMade(_) => &[],
+            Self::Silent(_) | Self::NotMade(_) | Self::TurnedAway(_) => &[],
         }
     }
 
@@ -70,6 +94,7 @@ impl fmt::Display for Trouble {
             Self::Lost(gone) => write!(f, "{gone}"),
             Self::Silent(what) => write!(f, "it did not answer when asked whether it is there: {what}"),
             Self::NotMade(why) => write!(f, "it could not be made: {why}"),
+            Self::TurnedAway(error) => write!(f, "{error}"),
         }
     }
 }

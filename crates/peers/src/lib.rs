@@ -27,5 +27,5 @@ pub use inline::InlineEcho;
 pub use many::{Kind, allow, answered, entry, good_tool, host, named, small};
 pub use options::{Answers, Flavour, Local, Options};
 pub use report::{Measured, Report, Stopwatch, WARM_UP, nanoseconds};
-pub use server::HttpServer;
+pub use server::{HttpServer, Seen};
 pub use template::Template;

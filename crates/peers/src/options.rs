@@ -72,13 +72,15 @@ pub struct Options {
     pub local: Local,
     /// Looks inside each result instead of leaving it raw; only our own client has the choice.
     pub typed: bool,
+    /// Has an account that the server never asks for; only our own client over HTTP has the choice.
+    pub account: bool,
     /// Prints the request line as a template and leaves; only our own client knows it.
     pub print_template: bool,
 }
 
 const USAGE: &str = "flags: --server PATH [--payload BYTES] [--conc CALLERS] [--secs SECONDS]
        [--calls N] [--rt current|multi] [--template FILE] [--typed] [--print-template]
-       [--local closure|rmcp] [--answers json|sse]";
+       [--local closure|rmcp] [--answers json|sse] [--account]";
 
 impl Options {
     /// Reads the process's own arguments; on a bad one, says so and exits with 2.
@@ -101,6 +103,7 @@ impl Options {
             template: None,
             local: Local::Closure,
             typed: false,
+            account: false,
             print_template: false,
         };
         while let Some(flag) = arguments.next() {
@@ -116,6 +119,7 @@ impl Options {
                 "--template" => options.template = Some(value()?.into()),
                 "--local" => options.local = local(&value()?)?,
                 "--typed" => options.typed = true,
+                "--account" => options.account = true,
                 "--print-template" => options.print_template = true,
                 _ => return Err(format!("unknown flag {flag}")),
             }

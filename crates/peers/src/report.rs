@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::Options;
+use crate::{Options, Seen};
 
 /// How long every client calls before it measures.
 pub const WARM_UP: Duration = Duration::from_millis(200);
@@ -68,10 +68,10 @@ impl Report {
         Self { line }
     }
 
-    /// Adds how many connections the server saw opened.
-    pub fn connections(mut self, opened: usize) -> Self {
+    /// Adds what the server saw.
+    pub fn seen(mut self, Seen { connections, requests }: Seen) -> Self {
         self.line.truncate(self.line.len() - 1);
-        self.line.push_str(&format!(r#","connections":{opened}}}"#));
+        self.line.push_str(&format!(r#","connections":{connections},"requests":{requests}}}"#));
         self
     }
 

@@ -12,6 +12,15 @@ pub struct HttpServer {
     output: BufReader<ChildStdout>,
 }
 
+/// What a server saw of its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Connections opened.
+    pub connections: usize,
+    /// Requests made, whatever for.
+    pub requests: usize,
+}
+
 impl HttpServer {
     /// Starts it and waits until it says where it is.
     pub fn start(options: &Options) -> Self {
@@ -28,13 +37,16 @@ impl HttpServer {
         Self { url, child, output }
     }
 
-    /// Ends it; gives how many connections it saw opened.
-    pub fn stop(mut self) -> usize {
+    /// Ends it; gives what it saw.
+    pub fn stop(mut self) -> Seen {
         drop(self.child.stdin.take());
         let mut farewell = String::new();
         self.output.read_to_string(&mut farewell).unwrap();
         self.child.wait().unwrap();
-        let opened = farewell.trim_end().strip_prefix("connections ").and_then(|count| count.parse().ok());
-        opened.expect("the server says how many connections there were")
+        let count = |what: &str| {
+            let found = farewell.lines().find_map(|line| line.strip_prefix(what)?.trim().parse().ok());
+            found.unwrap_or_else(|| panic!("the server says how many {what} there were"))
+        };
+        Seen { connections: count("connections"), requests: count("requests") }
     }
 }

@@ -18,7 +18,7 @@ use crate::transport::http::{Form, Remote};
 /// waits, it ends whatever it has begun.
 pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
     let mut attempt = Attempt::new(options, Redactor::for_address(spec));
-    let remote = match Remote::new(spec, Form::Streamable, &attempt.options.limits).await {
+    let remote = match Remote::new(spec, Form::Streamable, &attempt.options, &attempt.redactor).await {
         Ok(remote) => remote,
         Err(cause) => {
             let cause = attempt.failed("open", cause);
@@ -96,6 +96,8 @@ impl Attempt {
         self.tracer.excuse();
         self.tracer.say("fall back", StepOutcome::Detour, "trying HTTP+SSE");
         match self.introduce(&remote.in_form(Form::Sse)).await {
+            // Not even asked.
+            Err(ConnectCause::Gone(gone)) if gone.not_authorized().is_some() => Err(ConnectCause::Gone(gone)),
             // What the newer form said is the better account of a server that speaks neither.
             Err(ConnectCause::Status { .. } | ConnectCause::Gone(_)) => Err(refused),
             met => met,

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use wharf_net::{NotAuthorized, Remedy};
 use wharf_spec::Redactor;
 
 use super::{CallError, ConnectCause, Gone, GoneCause};
@@ -21,8 +22,9 @@ impl CallError {
                 mask(text, redactor);
             }
             Self::TimedOut { hint: Some(text), .. } | Self::Status { detail: text, .. } => mask(text, redactor),
-            Self::Unauthorized { challenge, said, .. } => {
+            Self::Unauthorized { challenge, said, why, .. } => {
                 challenge.iter_mut().chain([said]).for_each(|text| mask(text, redactor));
+                why.iter_mut().for_each(|why| mask_why(why, redactor));
             }
             Self::ServerGone(gone) | Self::OutcomeUnknown(gone) => mask_gone(gone, redactor),
             _ => {}
@@ -39,9 +41,11 @@ impl ConnectCause {
         }
         match &mut self {
             Self::BadAddress(text) | Self::BadHeader(text) | Self::Protocol(text) => mask(text, redactor),
-            Self::Unauthorized { challenge: Some(text), .. }
-            | Self::Status { detail: text, .. }
-            | Self::TimedOut { hint: Some(text), .. } => mask(text, redactor),
+            Self::Unauthorized { challenge, why, .. } => {
+                challenge.iter_mut().for_each(|text| mask(text, redactor));
+                why.iter_mut().for_each(|why| mask_why(why, redactor));
+            }
+            Self::Status { detail: text, .. } | Self::TimedOut { hint: Some(text), .. } => mask(text, redactor),
             Self::BadEndpoint { endpoint, stream } => {
                 [endpoint, stream].into_iter().for_each(|text| mask(text, redactor));
             }
@@ -57,8 +61,10 @@ impl ConnectCause {
 impl Gone {
     /// The same without secrets in its texts.
     pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
-        if let GoneCause::Unreachable { what, .. } | GoneCause::Cut(what) = &mut self.cause {
-            mask(what, redactor);
+        match &mut self.cause {
+            GoneCause::Unreachable { what, .. } | GoneCause::Cut(what) => mask(what, redactor),
+            GoneCause::NotAuthorized(why) => mask_why(why, redactor),
+            _ => {}
         }
         self.hint.iter_mut().chain(&mut self.stderr).for_each(|text| mask(text, redactor));
         self
@@ -67,6 +73,13 @@ impl Gone {
 
 fn mask_gone(gone: &mut Arc<Gone>, redactor: &Redactor) {
     *gone = Arc::new(Gone::clone(gone).masked(redactor));
+}
+
+fn mask_why(why: &mut NotAuthorized, redactor: &Redactor) {
+    mask(&mut why.reason, redactor);
+    if let Remedy::Scope(scope) = &mut why.remedy {
+        mask(scope, redactor);
+    }
 }
 
 fn mask(text: &mut String, redactor: &Redactor) {
@@ -98,6 +111,10 @@ mod tests {
         RpcError { code: -1, message: text(), data: None }
     }
 
+    fn why() -> NotAuthorized {
+        NotAuthorized { remedy: Remedy::Scope(text()), reason: text() }
+    }
+
     fn gone(cause: GoneCause) -> Arc<Gone> {
         Arc::new(Gone { hint: Some(text()), stderr: vec![text()], ..Gone::because(cause) })
     }
@@ -113,8 +130,9 @@ mod tests {
             CallError::Listing { what: "tools", problem: text() },
             CallError::TimedOut { after, limit: TimeLimit::Idle, hint: Some(text()) },
             CallError::Status { status: 400, detail: text(), retry_after: None },
-            CallError::Unauthorized { status: 401, challenge: Some(text()), said: text() },
+            CallError::Unauthorized { status: 401, challenge: Some(text()), said: text(), why: Some(Box::new(why())) },
             CallError::ServerGone(gone(GoneCause::Cut(text()))),
+            CallError::ServerGone(gone(GoneCause::NotAuthorized(why()))),
             CallError::OutcomeUnknown(gone(GoneCause::Unreachable { what: text(), passing: true })),
         ] {
             let masked = error.masked(&redactor());
@@ -129,7 +147,7 @@ mod tests {
             ConnectCause::BadAddress(text()),
             ConnectCause::BadHeader(text()),
             ConnectCause::Protocol(text()),
-            ConnectCause::Unauthorized { status: 401, challenge: Some(text()) },
+            ConnectCause::Unauthorized { status: 401, challenge: Some(text()), why: Some(Box::new(why())) },
             ConnectCause::Status { status: 400, detail: text() },
             ConnectCause::TimedOut { after: Duration::ZERO, hint: Some(text()) },
             ConnectCause::BadEndpoint { endpoint: text(), stream: text() },

@@ -15,6 +15,8 @@ mod spelt;
 mod walk;
 mod words;
 
+use std::sync::LazyLock;
+
 use wharf_json::Raw;
 use wharf_wire::ToolDefinition;
 
@@ -22,6 +24,12 @@ pub use finding::{Finding, FindingRule, Place, Weight};
 
 use finding::Report;
 use walk::Spot;
+
+/// Makes the tables that reading goes by, so that the first definition does not wait for them. Takes milliseconds.
+pub(crate) fn prepare() {
+    LazyLock::force(&lexicon::LEXICON);
+    LazyLock::force(&spelt::MACHINE);
+}
 
 /// Reads a tool's definition, every member of it, and says what looks like poison.
 pub fn inspect(tool: &ToolDefinition) -> Vec<Finding> {

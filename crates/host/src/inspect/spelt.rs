@@ -32,7 +32,7 @@ pub(super) fn shown(text: &str, at: usize) -> &str {
     &text[text.floor_char_boundary(at.saturating_sub(LONGEST))..text.ceil_char_boundary(at + 1)]
 }
 
-static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::new);
+pub(super) static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::new);
 
 /// Marks a branch that completes a phrase.
 const COMPLETE: u16 = 1 << 15;

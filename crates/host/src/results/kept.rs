@@ -67,6 +67,11 @@ impl KeptResults {
         kept.get(question).filter(|entry| Instant::now() < entry.until).map(|entry| entry.result.clone())
     }
 
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Keeps a result this long. What is stale makes room, and otherwise what would be stale first.
     pub fn keep(&self, question: Question, result: &Raw, time: Duration) {
         let (now, size) = (Instant::now(), question.arguments.len() + result.as_bytes().len());

@@ -9,7 +9,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use open::Open;
+pub(crate) use open::{Open, Stopped};
 pub use phase::State;
 pub(crate) use standing::{Standing, Way};
 pub(crate) use step::{Activity, Command, Keeping, Supervisor};

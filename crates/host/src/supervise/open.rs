@@ -10,7 +10,7 @@ pub(crate) struct Open {
 }
 
 /// A task that ends with whoever holds it.
-pub(super) struct Stopped(JoinHandle<()>);
+pub(crate) struct Stopped(JoinHandle<()>);
 
 impl Open {
     pub fn new(connection: Connection, attendant: JoinHandle<()>) -> Self {
@@ -21,6 +21,12 @@ impl Open {
     pub fn leave(self) -> Connection {
         drop(self.attendant);
         self.connection
+    }
+}
+
+impl Stopped {
+    pub fn new(task: JoinHandle<()>) -> Self {
+        Self(task)
     }
 }
 

@@ -54,6 +54,11 @@ pub(crate) enum Event<C> {
         epoch: u64,
         trouble: Arc<Trouble>,
     },
+    /// A call was turned away for want of a login.
+    TurnedAway {
+        epoch: u64,
+        trouble: Arc<Trouble>,
+    },
     /// The time of [`Supervisor::due`] has come.
     Due(Activity),
 }
@@ -144,6 +149,7 @@ impl<A, C> Supervisor<A, C> {
             Event::Connected { epoch, open } => self.connected(epoch, open, now, &mut effects),
             Event::NotConnected { epoch, trouble } => self.not_connected(epoch, trouble, now),
             Event::Lost { epoch, trouble } => self.lost(epoch, trouble, now, &mut effects),
+            Event::TurnedAway { epoch, trouble } => self.turned_away(epoch, trouble, now, &mut effects),
             Event::Due(activity) => self.look(activity, now, &mut effects),
         }
         effects
@@ -311,6 +317,7 @@ impl<A, C> Supervisor<A, C> {
     fn lost(&mut self, epoch: u64, trouble: Arc<Trouble>, now: Moment, effects: &mut Vec<Effect<C>>) {
         let Some(lasted) = self.phase.ready_for(now.at).filter(|_| epoch == self.epoch) else { return };
         let phase = match self.keeping.reconnect {
+            _ if trouble.needs_login() => Phase::AuthRequired,
             Reconnect::Off => self.given_up(ComesBack::ByHand, now),
             Reconnect::Backoff(backoff) if lasted >= STABLE => {
                 self.attempts.forget();
@@ -320,6 +327,16 @@ impl<A, C> Supervisor<A, C> {
         };
         self.last_trouble = Some(trouble);
         self.enter(phase, now, effects);
+    }
+
+    /// Whoever says who we are knows whether a login is all that helps. Where nobody does, the server is asked: it may have
+    /// meant that one call only.
+    fn turned_away(&mut self, epoch: u64, trouble: Arc<Trouble>, now: Moment, effects: &mut Vec<Effect<C>>) {
+        if trouble.is_logged_out() {
+            self.lost(epoch, trouble, now, effects);
+        } else if epoch == self.epoch && matches!(self.phase, Phase::Ready { .. }) {
+            effects.push(Effect::Check(epoch));
+        }
     }
 
     fn look(&mut self, activity: Activity, now: Moment, effects: &mut Vec<Effect<C>>) {

@@ -11,9 +11,10 @@ use wharf_client::{CallOptions, Connection, Gone};
 
 use super::phase::Phase;
 use super::step::{Effect, Event, Moment, Supervisor};
-use super::{Open, Standing};
+use super::{Open, Standing, State};
 use crate::attend::attend;
 use crate::context::Context;
+use crate::login::SeeingTo;
 use crate::server::{Server, Word};
 use crate::trouble::Trouble;
 
@@ -33,10 +34,12 @@ pub(crate) struct Keeper {
     pub closing: Closing,
     /// Whether the server said that it is there.
     pub check: Option<Check>,
+    /// Whoever sees to it that somebody logs in, until the server is there or nobody wants it to be.
+    pub login: Option<SeeingTo>,
 }
 
 /// A question whether the server is there. Dropped, it is withdrawn.
-pub(crate) struct Check(JoinHandle<Result<(), String>>);
+pub(crate) struct Check(JoinHandle<Result<(), Trouble>>);
 
 impl Drop for Check {
     fn drop(&mut self) {
@@ -52,10 +55,12 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
-    fn close(&mut self, connection: Connection) {
+    /// Closes a connection, once what is to come first has.
+    fn close(&mut self, connection: Connection, first: impl Future<Output = ()> + Send + 'static) {
         self.left.send_modify(|left| *left += 1);
         let left = self.left.clone();
         self.tasks.spawn(async move {
+            first.await;
             connection.close().await;
             left.send_modify(|left| *left -= 1);
         });
@@ -106,6 +111,13 @@ impl Keeper {
         tokio::select! {
             word = words.recv() => match word {
                 Some(Word::Do(command)) => Some(Event::Command(command)),
+                Some(Word::TurnedAway { epoch, error }) => {
+                    Some(Event::TurnedAway { epoch, trouble: Arc::new(Trouble::TurnedAway(error)) })
+                }
+                Some(Word::WantsMore(error)) => {
+                    context.see_to_scope(server, &error);
+                    Some(Event::Due(server.usage.activity()))
+                }
                 Some(Word::Leave) | None => None,
             },
             () = server.wanted.notified() => Some(Event::Wanted),
@@ -147,7 +159,14 @@ impl Keeper {
 
     fn close(&mut self, open: Open) {
         self.check = None;
-        self.closing.close(open.leave());
+        // One call was turned away; others may be under way that were let in before.
+        let drains = self.supervisor.state() == State::AuthRequired;
+        let server = Arc::clone(&self.server);
+        self.closing.close(open.leave(), async move {
+            if drains {
+                let _ = tokio::time::timeout(DRAIN, server.usage.unused()).await;
+            }
+        });
     }
 
     fn ask_whether_there(&mut self) {
@@ -159,8 +178,9 @@ impl Keeper {
         let connection = open.connection.clone();
         self.check = Some(Check(tokio::spawn(async move {
             match connection.ping(CallOptions::default().timeout(CHECK)).await {
+                Err(error) if error.needs_login() => Err(Trouble::TurnedAway(error)),
                 // Whoever refuses is there.
-                Err(error) if !error.is_refusal() => Err(error.to_string()),
+                Err(error) if !error.is_refusal() => Err(Trouble::Silent(error.to_string())),
                 _ => Ok(()),
             }
         })));
@@ -172,6 +192,14 @@ impl Keeper {
         let before = self.standing.send_replace(standing.clone());
         if !standing.offers_tools() {
             self.context.withdraw(&self.server);
+        }
+        match standing.state {
+            State::AuthRequired if before.state == State::AuthRequired => {}
+            // They are at the page, or about to be.
+            State::AuthRequired if self.login.as_ref().is_some_and(SeeingTo::is_asking) => {}
+            State::AuthRequired => self.login = self.context.see_to_login(&self.server, &standing),
+            State::Connecting | State::Reconnecting | State::Failed => {}
+            State::Ready | State::Disabled | State::Unapproved | State::Idle | State::Disconnected => self.login = None,
         }
         // One that has been replaced says nothing more under the name of the other.
         if before.state != standing.state && !self.context.is_replaced(&self.server) {
@@ -230,7 +258,7 @@ async fn checked(check: &mut Option<Check>) -> Option<Arc<Trouble>> {
     let outcome = (&mut asked.0).await;
     *check = None;
     match outcome {
-        Ok(Err(what)) => Some(Arc::new(Trouble::Silent(what))),
+        Ok(Err(trouble)) => Some(Arc::new(trouble)),
         _ => None,
     }
 }

@@ -8,6 +8,7 @@ mod fixture;
 mod lazy;
 mod library;
 mod life;
+mod login;
 mod management;
 mod permission;
 mod permits;

@@ -29,7 +29,7 @@ async fn measure(options: Options) {
         async move { bare.call().await }
     })
     .await;
-    report.connections(server.stop()).print();
+    report.seen(server.stop()).print();
 }
 
 struct Bare {

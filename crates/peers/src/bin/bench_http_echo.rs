@@ -1,8 +1,8 @@
 //! The server that every benchmark client over HTTP talks to, in either era: hyper and nothing else,
 //! on one thread. It answers with JSON, or with a stream of one event.
 //!
-//! It says where it listens when it starts and how many connections it has accepted when it ends,
-//! which is when its standard input does.
+//! It says where it listens when it starts, and how many connections it has accepted and requests it has
+//! had when it ends, which is when its standard input does.
 
 #![allow(
     clippy::disallowed_methods,
@@ -39,17 +39,25 @@ struct Manner {
     era: Era,
 }
 
+/// What it has seen so far.
+#[derive(Default)]
+struct Seen {
+    connections: AtomicUsize,
+    requests: AtomicUsize,
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let manner = manner();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening http://{}/mcp", listener.local_addr().unwrap());
-    let opened = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::new(Seen::default());
     tokio::select! {
-        () = accept(listener, manner, Arc::clone(&opened)) => {}
+        () = accept(listener, manner, Arc::clone(&seen)) => {}
         () = input_ended() => {}
     }
-    println!("connections {}", opened.load(Ordering::Relaxed));
+    println!("connections {}", seen.connections.load(Ordering::Relaxed));
+    println!("requests {}", seen.requests.load(Ordering::Relaxed));
 }
 
 fn manner() -> Manner {
@@ -67,12 +75,12 @@ fn manner() -> Manner {
     manner
 }
 
-async fn accept(listener: TcpListener, manner: Manner, opened: Arc<AtomicUsize>) {
+async fn accept(listener: TcpListener, manner: Manner, seen: Arc<Seen>) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
-        opened.fetch_add(1, Ordering::Relaxed);
+        seen.connections.fetch_add(1, Ordering::Relaxed);
         stream.set_nodelay(true).unwrap();
-        tokio::spawn(converse(stream, manner));
+        tokio::spawn(converse(stream, manner, Arc::clone(&seen)));
     }
 }
 
@@ -82,8 +90,11 @@ async fn input_ended() {
     while input.read(&mut rest).await.is_ok_and(|count| count > 0) {}
 }
 
-async fn converse(stream: TcpStream, manner: Manner) {
-    let service = service_fn(move |request| async move { Ok::<_, Infallible>(respond(request, manner).await) });
+async fn converse(stream: TcpStream, manner: Manner, seen: Arc<Seen>) {
+    let service = service_fn(move |request| {
+        seen.requests.fetch_add(1, Ordering::Relaxed);
+        async move { Ok::<_, Infallible>(respond(request, manner).await) }
+    });
     // A client that goes away is no news.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }

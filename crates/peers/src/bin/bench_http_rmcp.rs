@@ -40,5 +40,5 @@ async fn measure(options: Options) {
     })
     .await;
     service.cancel().await.unwrap();
-    report.connections(server.stop()).print();
+    report.seen(server.stop()).print();
 }

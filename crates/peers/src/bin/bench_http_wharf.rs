@@ -10,7 +10,8 @@
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 
-use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, Passing, Tap, connect_http};
+use wharf_auth::{Account, AccountKey, AccountOptions, FileVault};
+use wharf_client::{Authorizer, CallOptions, ConnectOptions, Connection, Direction, Passing, Tap, connect_http};
 use wharf_peers::{HttpServer, Options, block_on, drive};
 use wharf_spec::HttpSpec;
 use wharf_wire::Raw;
@@ -24,9 +25,14 @@ fn main() {
 
 async fn measure(options: Options) {
     let server = HttpServer::start(&options);
-    let connection = open(&server, None).await;
+    let account = options.account.then(|| account(&server));
+    let connection = open(&server, None, account).await;
     let arguments = Raw::of(&serde_json::json!({ "text": options.text() })).unwrap();
-    let name = if options.typed { "wharf typed" } else { "wharf" };
+    let name = match (options.typed, options.account) {
+        (true, _) => "wharf typed",
+        (false, true) => "wharf with an account",
+        (false, false) => "wharf",
+    };
     let (caller, typed) = (connection.clone(), options.typed);
     let report = drive(name, &options, move || {
         let (connection, arguments) = (caller.clone(), arguments.clone());
@@ -41,12 +47,19 @@ async fn measure(options: Options) {
     })
     .await;
     connection.close().await;
-    report.connections(server.stop()).print();
+    report.seen(server.stop()).print();
 }
 
-async fn open(server: &HttpServer, tap: Option<Arc<dyn Tap>>) -> Connection {
+/// An account that nobody has ever logged in to, in a file that is not there.
+fn account(server: &HttpServer) -> Arc<dyn Authorizer> {
+    let vault = Arc::new(FileVault::new(std::env::temp_dir().join(format!("wharf-bench-{}.json", std::process::id()))));
+    let key = AccountKey { server: "bench".to_owned(), account: String::new() };
+    Arc::new(Account::new(AccountOptions::new(key, server.url.parse().unwrap(), vault)))
+}
+
+async fn open(server: &HttpServer, tap: Option<Arc<dyn Tap>>, authorizer: Option<Arc<dyn Authorizer>>) -> Connection {
     let mut options = ConnectOptions::default();
-    options.tap = tap;
+    (options.tap, options.authorizer) = (tap, authorizer);
     connect_http(&HttpSpec::new(server.url.parse().unwrap()), options).await.unwrap()
 }
 
@@ -63,7 +76,7 @@ async fn print_template(mut options: Options) {
     }
     options.server = std::env::current_exe().unwrap().with_file_name("bench-http-echo");
     let (tap, server) = (Arc::new(Last::default()), HttpServer::start(&options));
-    let connection = open(&server, Some(tap.clone())).await;
+    let connection = open(&server, Some(tap.clone()), None).await;
     let arguments = Raw::of(&serde_json::json!({ "text": "{text}" })).unwrap();
     connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();
     let body = tap.0.lock().unwrap().clone();

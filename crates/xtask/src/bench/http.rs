@@ -1,5 +1,6 @@
 //! `cargo xtask bench http`: calls per second over HTTP, of our client, of other people's and of a bare
-//! client on the same HTTP library, which is the limit; and how many connections each of them opens.
+//! client on the same HTTP library, which is the limit; how many connections each of them opens; and that an account
+//! nobody asks for costs nothing.
 
 use std::path::Path;
 use std::process::Command;
@@ -27,11 +28,14 @@ pub fn http(words: &[&str]) -> Outcome {
     let (binaries, home) = prepare()?;
     let (field, server) = (field(&binaries, &home)?, binaries.join("bench-http-echo"));
     let connections = connections(&field, &server)?;
+    let account = account(&binaries.join("bench-http-wharf"), &server)?;
     let samples = rounds::measure(&plan, &rounds::settings(&WAYS), &field, &server)?;
     rounds::keep(&samples, &target().join("bench/http.jsonl"))?;
     let counts = instructions::count(&field, &server);
-    part::put(&http_tables::page(&plan, &field, &samples, &connections, &counts))?;
-    check(&connections)
+    let counted = http_tables::Counted { connections: &connections, account: &account };
+    part::put(&http_tables::page(&plan, &field, &samples, &counted, &counts))?;
+    check(&connections)?;
+    account.check()
 }
 
 /// Everybody who takes part; each limit comes before those that are compared with it.
@@ -79,6 +83,49 @@ fn count(client: &Client, server: &Path, way: Way) -> Outcome<u64> {
     figures["connections"].as_u64().ok_or_else(|| format!("{}: no connections in {line}", client.label).into())
 }
 
+/// What a server that wants no login sees and takes, from a client without an account for it and from one with.
+pub struct UnusedAccount {
+    /// Requests for connecting and [`SEQUENCE`] calls.
+    pub requests: [u64; 2],
+    /// Microseconds of a call, by pairs of runs that follow each other.
+    pub times: Vec<[f64; 2]>,
+}
+
+/// Pairs of runs in which an account that nobody asks for is timed, and how long each run is.
+const PAIRS: usize = 5;
+const RUN: &str = "1";
+
+fn account(ours: &Path, server: &Path) -> Outcome<UnusedAccount> {
+    let figure = |with: bool, how: [&str; 2], figure: &str| -> Outcome<f64> {
+        let mut command = Command::new(ours);
+        command.arg("--server").arg(server).args(how).args(with.then_some("--account"));
+        let line = capture(&mut command)?.stdout;
+        let figures: Value = serde_json::from_str(&line)?;
+        figures[figure].as_f64().ok_or_else(|| format!("no {figure} in {line}").into())
+    };
+    let calls = SEQUENCE.to_string();
+    let requests = |with| -> Outcome<u64> { Ok(figure(with, ["--calls", &calls], "requests")? as u64) };
+    let requests = [requests(false)?, requests(true)?];
+    let time = |with| figure(with, ["--secs", RUN], "p50_us");
+    let mut times = Vec::new();
+    for _ in 0..PAIRS {
+        times.push([time(false)?, time(true)?]);
+    }
+    let [without, with] = requests;
+    say!("an account that nobody asks for: {with} requests for {SEQUENCE} calls, {without} without it");
+    Ok(UnusedAccount { requests, times })
+}
+
+impl UnusedAccount {
+    fn check(&self) -> Outcome {
+        let [without, with] = self.requests;
+        match with == without {
+            true => Ok(()),
+            false => Err(format!("an account that nobody asks for made {with} requests of {without}").into()),
+        }
+    }
+}
+
 fn check(connections: &[Connections]) -> Outcome {
     let ours = connections.iter().filter(|client| OURS.contains(&client.label));
     let most = ours.flat_map(|client| client.opened).max().unwrap_or_default();
@@ -88,6 +135,13 @@ fn check(connections: &[Connections]) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_request_more_for_an_account_that_nobody_asks_for_is_a_failure() {
+        let account = |requests| UnusedAccount { requests, times: Vec::new() };
+        assert!(account([102, 102]).check().is_ok());
+        assert!(account([102, 103]).check().is_err());
+    }
 
     #[test]
     fn more_connections_than_a_few_are_a_failure_of_our_own_client_only() {

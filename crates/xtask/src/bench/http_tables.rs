@@ -2,20 +2,20 @@
 
 use std::fmt::Write;
 
-use super::http::{BARE, Connections, SEQUENCE, WAYS};
+use super::http::{BARE, Connections, SEQUENCE, UnusedAccount, WAYS};
 use super::instructions::Counts;
 use super::rounds::{Sample, Setting};
 use super::tables::{bytes, grouped, instruction_table, median, plural};
 use super::{CALLERS, CORES, Client, PAYLOADS, Plan, Way};
 use crate::run::Surroundings;
 
-pub fn page(
-    plan: &Plan,
-    field: &[Client],
-    samples: &[Sample],
-    connections: &[Connections],
-    counts: &[Counts],
-) -> String {
+/// What servers have counted.
+pub struct Counted<'a> {
+    pub connections: &'a [Connections],
+    pub account: &'a UnusedAccount,
+}
+
+pub fn page(plan: &Plan, field: &[Client], samples: &[Sample], counted: &Counted<'_>, counts: &[Counts]) -> String {
     let mut page = introduction(plan, &Surroundings::look());
     let labels: Vec<&str> = field.iter().map(|client| client.label).collect();
     for way in WAYS {
@@ -26,7 +26,8 @@ pub fn page(
             }
         }
     }
-    page.push_str(&connection_table(connections));
+    page.push_str(&connection_table(counted.connections));
+    page.push_str(&account_table(counted.account));
     page.push_str("\n## Instructions over HTTP\n\nAnswered with JSON. ");
     page.push_str(&instruction_table(counts));
     page
@@ -107,6 +108,21 @@ fn connection_table(connections: &[Connections]) -> String {
     table
 }
 
+fn account_table(UnusedAccount { requests: [without, with], times }: &UnusedAccount) -> String {
+    let column = |nth: usize| median(times.iter().map(|pair| pair[nth]).collect());
+    let relation = median(times.iter().map(|[without, with]| with / without).collect());
+    format!(
+        "\n## An account that nobody asks for\n\n\
+         A server that wants no login, called by Wharf on one thread: requests that reach it for connecting and \
+         {SEQUENCE} calls, and the median time of a call of one caller, which is a median over pairs of runs.\n\n\
+         | client | requests | a call |\n| --- | ---: | ---: |\n\
+         | without an account | {without} | {:.0} µs |\n\
+         | with an account | {with} | {:.0} µs ({relation:.2}×) |\n",
+        column(0),
+        column(1),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +140,14 @@ mod tests {
         ];
         assert_eq!(cell(&samples, setting, "Wharf, one thread"), "8 333, 120 µs (1.20×)");
         assert_eq!(cell(&samples, setting, BARE[1]), "20 000, 50 µs (1.00×)");
+    }
+
+    #[test]
+    fn an_account_is_compared_within_each_pair_of_runs() {
+        let account = UnusedAccount { requests: [102, 102], times: vec![[10.0, 11.0], [20.0, 20.0], [40.0, 41.0]] };
+        let table = account_table(&account);
+        assert!(table.contains("| without an account | 102 | 20 µs |"), "{table}");
+        assert!(table.contains("| with an account | 102 | 20 µs (1.02×) |"), "{table}");
     }
 
     #[test]

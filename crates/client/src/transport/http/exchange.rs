@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use wharf_net::{BodyError, Method, Redirects, Request, Response, SendError, StatusCode};
+use wharf_net::{BodyError, Method, NotAuthorized, Redirects, Request, Response, SendError, StatusCode};
 use wharf_spec::Untrusted;
 use wharf_wire::{Era, RpcError, View, code, scan};
 
@@ -84,6 +84,7 @@ impl Exchange {
 
     fn unsent(&self, error: &SendError, tries: u32) -> Next {
         match error {
+            SendError::NotAuthorized(why) => self.unauthorized(why.clone(), 401, None, String::new()),
             SendError::Redirected { .. } | SendError::RedirectLoop => self.fail(CallError::Protocol(error.to_string())),
             // A connection that was closed meanwhile. Nobody else asks again for what opens; and twice does no harm.
             SendError::Broken(_) if tries == 0 && self.link.dialect.revision().is_none() => {
@@ -264,7 +265,19 @@ impl Exchange {
         let challenge = challenge(&response.headers);
         let status = response.status.as_u16();
         let said = excerpt(&mut response.body).await;
-        self.fail(CallError::Unauthorized { status, challenge, said })
+        match response.not_authorized {
+            Some(why) => self.unauthorized(why, status, challenge, said),
+            None => self.fail(CallError::Unauthorized { status, challenge, said, why: None }),
+        }
+    }
+
+    /// Whoever says who we are could not. What was turned away was not carried out, so where that passes by itself the
+    /// call may be made again.
+    fn unauthorized(&self, why: NotAuthorized, status: u16, challenge: Option<String>, said: String) -> Next {
+        if why.may_pass() {
+            return self.lose(trouble::not_authorized(why), Left::Never);
+        }
+        self.fail(CallError::Unauthorized { status, challenge, said, why: Some(Box::new(why)) })
     }
 
     async fn later(&self, mut response: Response, tries: u32) -> Next {

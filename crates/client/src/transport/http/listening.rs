@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_net::StatusCode;
+use wharf_net::{NotAuthorized, Remedy, SendError, StatusCode};
 
 use super::Form;
 use super::answer::{Events, Kind, Piece, message_of};
 use super::link::HttpLink;
 use super::past::LONGEST_NAME;
 use super::session::Place;
+use super::trouble;
 use crate::engine::{Engine, Nonsense};
 use crate::error::{Gone, GoneCause};
 
@@ -78,7 +79,14 @@ impl Listening {
         let request = self.link.stream_request(&self.place, self.last.as_deref());
         let opened = tokio::time::timeout(self.link.limits.headers, self.link.net.send(request)).await;
         self.link.heard.send_replace(true);
-        let Ok(Ok(response)) = opened else { return Ended::Failed };
+        let response = match opened {
+            Ok(Ok(response)) => response,
+            Ok(Err(SendError::NotAuthorized(why))) => return self.not_authorized(why),
+            _ => return Ended::Failed,
+        };
+        if let Some(why) = response.not_authorized {
+            return self.not_authorized(why);
+        }
         match response.status {
             status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {
                 if self.opened && self.last.is_none() {
@@ -95,6 +103,19 @@ impl Listening {
             }
             status if status.is_server_error() => Ended::Failed,
             // 405 is how a server says that it offers none; whatever else it says, it is not asked again.
+            _ => Ended::ForGood,
+        }
+    }
+
+    /// Nobody is known there any more: then nothing else will be taken either, and whoever connects again logs in. Somebody
+    /// who may not listen may do other things, and an outage of those who say who we are passes.
+    fn not_authorized(&self, why: NotAuthorized) -> Ended {
+        match &why.remedy {
+            Remedy::Waiting => Ended::Failed,
+            Remedy::Login => {
+                self.engine.lose(trouble::not_authorized(why));
+                Ended::ForGood
+            }
             _ => Ended::ForGood,
         }
     }

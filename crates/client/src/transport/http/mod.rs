@@ -6,6 +6,7 @@
 //! only that call is concerned, and lose the connection where the server as a whole is.
 
 mod answer;
+mod confided;
 mod exchange;
 mod link;
 mod listening;
@@ -20,14 +21,15 @@ mod trouble;
 use std::sync::Arc;
 
 use wharf_net::{Net, NetOptions, Reach};
-use wharf_spec::HttpSpec;
+use wharf_spec::{HttpSpec, Redactor};
 
 use super::{Hold, Mirroring, Open, Opening, Start, Transport};
 use crate::engine::Engine;
 use crate::error::{ConnectCause, Gone, GoneCause};
-use crate::limits::Limits;
+use crate::options::ConnectOptions;
 use crate::services::Pending;
 
+use confided::Confided;
 use link::HttpLink;
 use order::Headers;
 use session::Place;
@@ -50,7 +52,12 @@ pub(crate) enum Form {
 
 impl Remote {
     /// Checks what is said of the server and makes the way out. Dials nobody.
-    pub async fn new(spec: &HttpSpec, form: Form, limits: &Limits) -> Result<Self, ConnectCause> {
+    pub async fn new(
+        spec: &HttpSpec,
+        form: Form,
+        with: &ConnectOptions,
+        redactor: &Arc<Redactor>,
+    ) -> Result<Self, ConnectCause> {
         if !matches!(spec.url.scheme(), "http" | "https") || spec.url.host_str().is_none() {
             return Err(ConnectCause::BadAddress(spec.shown_url()));
         }
@@ -61,10 +68,14 @@ impl Remote {
         options.proxy.clone_from(&spec.proxy);
         options.extra_ca.clone_from(&spec.extra_ca);
         options.client_certificate.clone_from(&spec.client_certificate);
-        options.connect_timeout = limits.dial;
+        options.connect_timeout = with.limits.dial;
         // The address was given by whoever owns this program, who may mean their own machine by it.
         options.reach = Reach::Anywhere;
-        let net = Net::open(&options).await.map_err(ConnectCause::Net)?;
+        let mut net = Net::open(&options).await.map_err(ConnectCause::Net)?;
+        // Whoever owns this program and says who asks is not contradicted.
+        if let Some(authorizer) = with.authorizer.as_ref().filter(|_| !headers.say_who_asks()) {
+            net = net.authorized_by(Confided::new(authorizer.clone(), redactor.clone()), &spec.url);
+        }
         Ok(Self { spec, headers, net, form })
     }
 

@@ -83,6 +83,11 @@ impl Headers {
         Ok(())
     }
 
+    /// Whether they say already who asks.
+    pub fn say_who_asks(&self) -> bool {
+        self.0.contains_key(header::AUTHORIZATION)
+    }
+
     fn posting(&self) -> HeaderMap {
         let mut headers = self.0.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));

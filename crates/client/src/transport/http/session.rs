@@ -245,7 +245,7 @@ impl HttpLink {
         let order = Order::opening(self, initialize);
         let response = self.post(place, &order).await.map_err(|error| trouble::unsent(&error))?;
         if !response.status.is_success() {
-            return Err(trouble::status(response.status, ""));
+            return Err(trouble::turned_away(&response));
         }
         let place = place.named(response.headers.get(SESSION));
         let message = answer::first_answer(response, &self.limits).await.map_err(|what| trouble::cut(&what))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use url::Url;
-use wharf_net::StatusCode;
+use wharf_net::{Response, SendError, StatusCode};
 use wharf_spec::{HttpSpec, Untrusted};
 use wharf_wire::scan;
 
@@ -30,6 +30,39 @@ enum NoStream {
     Refused(ConnectCause),
     /// It could not be reached, or did not say where to post.
     Failed(Gone),
+}
+
+impl NoStream {
+    /// The server wants to know who asks, or does not allow it; unless it only cannot be said at present.
+    fn turned_away(response: Response) -> Self {
+        let challenge = super::status::challenge(&response.headers);
+        match response.not_authorized {
+            Some(why) if why.may_pass() => Self::Failed(trouble::not_authorized(why)),
+            why => {
+                let (status, why) = (response.status.as_u16(), why.map(Box::new));
+                Self::Refused(ConnectCause::Unauthorized { status, challenge, why })
+            }
+        }
+    }
+
+    /// The same for a request that was not even made.
+    fn unsent(error: SendError) -> Self {
+        match error {
+            SendError::NotAuthorized(why) if !why.may_pass() => {
+                Self::Refused(ConnectCause::Unauthorized { status: 401, challenge: None, why: Some(Box::new(why)) })
+            }
+            error => Self::Failed(trouble::unsent(&error)),
+        }
+    }
+
+    /// What it means for a server that offered a stream before.
+    fn once_there(self) -> Gone {
+        match self {
+            Self::Failed(gone) => gone,
+            Self::Refused(cause) if cause.needs_login() => trouble::logged_out(&cause),
+            Self::Refused(cause) => Gone { hint: Some(cause.to_string()), ..trouble::changed() },
+        }
+    }
 }
 
 /// Opens the stream, and hears where messages are to be posted.
@@ -59,13 +92,10 @@ impl HttpLink {
 
     async fn await_endpoint(&self) -> Result<(Events, Url), NoStream> {
         let request = self.stream_request(&Place::new(self.home.clone()), None);
-        let response = self.net.send(request).await.map_err(|error| NoStream::Failed(trouble::unsent(&error)))?;
+        let response = self.net.send(request).await.map_err(NoStream::unsent)?;
         match response.status {
             status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {}
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let (status, challenge) = (response.status.as_u16(), super::status::challenge(&response.headers));
-                return Err(NoStream::Refused(ConnectCause::Unauthorized { status, challenge }));
-            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(NoStream::turned_away(response)),
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 return Err(NoStream::Failed(trouble::status(status, "")));
             }
@@ -132,11 +162,7 @@ impl HttpLink {
     }
 
     async fn begin_anew(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<Events, Gone> {
-        let (mut events, endpoint) = self.open_stream().await.map_err(|error| match error {
-            NoStream::Failed(gone) => gone,
-            // It was there and offered a stream; now it says that it does not.
-            NoStream::Refused(cause) => Gone { hint: Some(cause.to_string()), ..trouble::changed() },
-        })?;
+        let (mut events, endpoint) = self.open_stream().await.map_err(NoStream::once_there)?;
         let place = Place::new(endpoint);
         // Lost before it was ever met: whoever connects is told by the loss of `initialize`.
         let Some(initialize) = self.session.initialize().filter(|_| self.dialect.revision().is_some()) else {
@@ -146,7 +172,7 @@ impl HttpLink {
             let order = Order::opening(self, initialize.clone());
             let response = self.post(&place, &order).await.map_err(|error| trouble::unsent(&error))?;
             if !response.status.is_success() {
-                return Err(trouble::status(response.status, ""));
+                return Err(trouble::turned_away(&response));
             }
             drop(response);
             let message = await_answer(&mut events, &initialize, engine).await?;

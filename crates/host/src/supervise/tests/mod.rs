@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use wharf_client::{ConnectCause, ConnectError, ConnectTrace};
+use wharf_client::{CallError, ConnectCause, ConnectError, ConnectTrace, NotAuthorized, Remedy};
 use wharf_spec::{Admission, Backoff, Reconnect};
 
 use super::step::{Activity, Keeping, Moment};
@@ -42,7 +42,13 @@ fn permanent() -> Arc<Trouble> {
 }
 
 fn login() -> Arc<Trouble> {
-    let cause = ConnectCause::Unauthorized { status: 401, challenge: None };
+    let cause = ConnectCause::Unauthorized { status: 401, challenge: None, why: None };
     let error = ConnectError { cause, trace: ConnectTrace::default(), stderr: Vec::new() };
     Arc::new(Trouble::NotConnected(Arc::new(error)))
+}
+
+/// A call that was turned away, and what whoever says who we are knows of it.
+fn turned_away(remedy: Option<Remedy>) -> Arc<Trouble> {
+    let why = remedy.map(|remedy| Box::new(NotAuthorized { remedy, reason: "it has ended".to_owned() }));
+    Arc::new(Trouble::TurnedAway(CallError::Unauthorized { status: 401, challenge: None, said: String::new(), why }))
 }

@@ -4,33 +4,34 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use wharf_client::Remedy;
 use wharf_spec::{Admission, Backoff, Reconnect};
 
-use super::{keeping, login, moment, passing, permanent, unused_since};
+use super::{keeping, login, moment, passing, permanent, turned_away, unused_since};
 use crate::supervise::phase::Phase;
 use crate::supervise::step::{Command, Effect, Event, Keeping, Supervisor};
 
 /// A row is where the server stands, a column what happens. A cell is where it stands afterwards, a dot for the same
 /// place, and what is to be done: `+` connect, `x` close, `?` ask whether it is there.
 const TABLE: &str = "
--             connect disconnect reconnect keep eager enable disable withhold wanted connected overtaken passing permanent login bygone lost missed due later
-disabled      .       .          .         .    .     con+   .       una      .      .x        .x        .       .         .     .      .    .      .   .
-unapproved    .       .          .         .    .     con+   dis     .        .      .x        .x        .       .         .     .      .    .      .   .
-idle          con+    off        con+      .    con+  .      dis     una      con+   .x        .x        .       .         .     .      .    .      .   .
-disconnected  con+    .          con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .
-connecting    .       off        .+        .    .     .      dis     una      .      rdy       .x        rec     fai       aut   .      .    .      .   .
-auth_required con+    off        con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .
-ready         .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      recx .      .   .?
-ready_lazy    .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      recx .      .   idlx
-ready_off     .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      faix .      .   .?
-reconnecting  con+    off        con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .+
-failed        con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   rec+
-failed_final  con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   .
-failed_off    con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   .
-failed_lazy   con+    off        con+      idl  con+  idl    dis     una      .      .x        .x        .       .         .     .      .    .      .   rec+
-cooled        con+    off        con+      con+ con+  con+   dis     una      rec+   .x        .x        .       .         .     .      .    .      rec+ rec+
-cooled_final  con+    off        con+      con+ con+  con+   dis     una      con+   .x        .x        .       .         .     .      .    .      .   .
-cooled_off    con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   .
+-             connect disconnect reconnect keep eager enable disable withhold wanted connected overtaken passing permanent login bygone lost missed due later logout doubt outdated
+disabled      .       .          .         .    .     con+   .       una      .      .x        .x        .       .         .     .      .    .      .   .     .      .     .
+unapproved    .       .          .         .    .     con+   dis     .        .      .x        .x        .       .         .     .      .    .      .   .     .      .     .
+idle          con+    off        con+      .    con+  .      dis     una      con+   .x        .x        .       .         .     .      .    .      .   .     .      .     .
+disconnected  con+    .          con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .     .      .     .
+connecting    .       off        .+        .    .     .      dis     una      .      rdy       .x        rec     fai       aut   .      .    .      .   .     .      .     .
+auth_required con+    off        con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .     .      .     .
+ready         .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      recx .      .   .?    autx   .?    .
+ready_lazy    .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      recx .      .   idlx  autx   .?    .
+ready_off     .       offx       conx+     .    .     .      disx    unax     .      .x        .x        .       .         .     .      faix .      .   .?    autx   .?    .
+reconnecting  con+    off        con+      .    .     .      dis     una      .      .x        .x        .       .         .     .      .    .      .   .+    .      .     .
+failed        con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   rec+  .      .     .
+failed_final  con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   .     .      .     .
+failed_off    con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   .     .      .     .
+failed_lazy   con+    off        con+      idl  con+  idl    dis     una      .      .x        .x        .       .         .     .      .    .      .   rec+  .      .     .
+cooled        con+    off        con+      con+ con+  con+   dis     una      rec+   .x        .x        .       .         .     .      .    .      rec+ rec+ .      .     .
+cooled_final  con+    off        con+      con+ con+  con+   dis     una      con+   .x        .x        .       .         .     .      .    .      .   .     .      .     .
+cooled_off    con+    off        con+      con+ con+  con+   dis     una      .      .x        .x        .       .         .     .      .    .      .   .     .      .     .
 ";
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -153,6 +154,9 @@ fn happening(event: &str, stand: &Stand) -> Event<&'static str> {
         "bygone" => Event::NotConnected { epoch: epoch.wrapping_sub(1), trouble: login() },
         "lost" => Event::Lost { epoch, trouble: passing() },
         "missed" => Event::Lost { epoch: epoch.wrapping_sub(1), trouble: passing() },
+        "logout" => Event::TurnedAway { epoch, trouble: turned_away(Some(Remedy::Login)) },
+        "doubt" => Event::TurnedAway { epoch, trouble: turned_away(None) },
+        "outdated" => Event::TurnedAway { epoch: epoch.wrapping_sub(1), trouble: turned_away(Some(Remedy::Login)) },
         "due" | "later" => Event::Due(unused_since(stand.born)),
         _ => unreachable!("no event is called {event}"),
     }

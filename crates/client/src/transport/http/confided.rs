@@ -1,0 +1,70 @@
+//! Keeps what requests carry out of whatever is shown: a server may repeat it in an error, a log or a page.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use url::Url;
+use wharf_net::{
+    Authorizer, Carried, Credentials, HeaderMap, Method, NotAuthorized, Pending, Refusal, StatusCode, header,
+};
+use wharf_spec::Redactor;
+
+/// An authorizer whose tokens are confided to a redactor before they are sent.
+pub(super) struct Confided {
+    authorizer: Arc<dyn Authorizer>,
+    secrets: Arc<Secrets>,
+}
+
+struct Secrets {
+    redactor: Arc<Redactor>,
+    /// One more than the number of what was last told, which is what most requests carry.
+    told: AtomicU64,
+}
+
+impl Confided {
+    pub fn new(authorizer: Arc<dyn Authorizer>, redactor: Arc<Redactor>) -> Arc<Self> {
+        Arc::new(Self { authorizer, secrets: Arc::new(Secrets { redactor, told: AtomicU64::new(0) }) })
+    }
+}
+
+impl Authorizer for Confided {
+    fn credentials(&self, method: &Method, url: &Url) -> Credentials {
+        match self.authorizer.credentials(method, url) {
+            Credentials::None => Credentials::None,
+            Credentials::Ready(carried) => {
+                self.secrets.tell(&carried);
+                Credentials::Ready(carried)
+            }
+            Credentials::Later(pending) => {
+                let secrets = self.secrets.clone();
+                Credentials::Later(Box::pin(async move {
+                    let carried = pending.await?;
+                    carried.iter().for_each(|carried| secrets.tell(carried));
+                    Ok(carried)
+                }))
+            }
+        }
+    }
+
+    fn answered(&self, status: StatusCode, headers: &HeaderMap) {
+        self.authorizer.answered(status, headers);
+    }
+
+    fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>> {
+        self.authorizer.refused(refusal)
+    }
+}
+
+impl Secrets {
+    /// Tells the redactor what is carried, where that is something new. A proof is good for one request only, and is
+    /// left out.
+    fn tell(&self, carried: &Carried) {
+        let number = carried.serial.wrapping_add(1);
+        if self.told.load(Ordering::Acquire) == number {
+            return;
+        }
+        let tokens = carried.headers.iter().filter(|(name, _)| *name == header::AUTHORIZATION);
+        tokens.filter_map(|(_, value)| value.to_str().ok()).for_each(|value| self.redactor.learn_header(value));
+        self.told.store(number, Ordering::Release);
+    }
+}

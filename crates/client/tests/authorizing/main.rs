@@ -1,0 +1,223 @@
+//! Servers that want to know who asks: what they are shown, and what their turning us away does to calls, streams and
+//! connections.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
+
+mod site;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use wharf_client::{CallError, CallOptions, ConnectCause, Connection, GoneCause, Remedy, connect_http};
+use wharf_spec::{HttpForm, Secret};
+use wharf_testkit::oracle::until;
+use wharf_wire::{Era, Raw};
+
+use site::{Act, Asked, Site, TOKEN, Who, options};
+
+/// Long enough for anything that is going to happen.
+const SOON: Duration = Duration::from_secs(10);
+
+async fn call(connection: &Connection) -> Result<(), CallError> {
+    connection.call_tool("note", &Raw::empty_object(), CallOptions::default()).await.map(drop)
+}
+
+fn refuse(status: u16) -> Act {
+    Act::Refuse(status, String::new())
+}
+
+fn is_call(asked: &Asked) -> bool {
+    asked.method == "tools/call"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_that_goes_to_the_server_says_who_asks() {
+    let site = Site::start(Era::Handshake, |_| Act::Serve);
+    let connection = site.connect(&Who::renewing(0)).await;
+    call(&connection).await.unwrap();
+    connection.close().await;
+    let seen = site.seen();
+    for verb in ["POST", "GET", "DELETE"] {
+        assert!(seen.iter().any(|asked| asked.verb == verb), "no {verb}: {seen:?}");
+    }
+    assert!(seen.iter().all(|asked| asked.token == Some(0)), "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_owners_own_words_are_not_contradicted() {
+    let site = Site::start(Era::Stateless, |_| Act::Serve);
+    let mut by_header = site.spec();
+    by_header.headers.push(("authorization".to_owned(), Secret::new("Bearer of-the-owner")));
+    let mut by_address = site.spec();
+    by_address.url.set_username("owner").unwrap();
+    for (spec, expected) in [(by_header, "Bearer of-the-owner"), (by_address, "Basic b3duZXI6")] {
+        connect_http(&spec, options(&Who::renewing(0))).await.unwrap();
+        assert_eq!(site.seen().last().unwrap().authorization.as_deref(), Some(expected));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h05_a_fresh_token_that_is_not_taken_either_ends_the_call() {
+    let site = Site::start(Era::Stateless, |asked| if is_call(asked) { refuse(401) } else { Act::Serve });
+    let who = Who::renewing(1);
+    let connection = site.connect(&who).await;
+    let error = call(&connection).await.unwrap_err();
+    assert!(error.needs_login() && !error.is_retryable(), "{error:?}");
+    assert_eq!(error.to_string(), "the server wants a login (HTTP 401): the login has ended");
+    assert_eq!((site.tokens("POST", "tools/call"), who.renewed()), (vec![Some(0), Some(1)], 1));
+    assert!(!connection.is_gone(), "others are under way on it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h33_of_a_hundred_calls_turned_away_at_once_one_renews() {
+    let site = Site::start(Era::Stateless, |asked| match asked.token {
+        Some(0) if is_call(asked) => refuse(401),
+        _ => Act::Serve,
+    });
+    let who = Who::renewing(1);
+    let connection = Arc::new(site.connect(&who).await);
+    let calls: Vec<_> = (0..100)
+        .map(|_| {
+            let connection = connection.clone();
+            tokio::spawn(async move { call(&connection).await })
+        })
+        .collect();
+    for called in calls {
+        called.await.unwrap().unwrap();
+    }
+    let made = site.tokens("POST", "tools/call");
+    assert_eq!((who.renewed(), made.iter().filter(|token| **token == Some(1)).count()), (1, 100));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_help_decides_whether_a_call_may_be_made_again() {
+    for (status, remedy, retryable, login, scope) in [
+        (401, Remedy::Login, false, true, None),
+        (401, Remedy::Reading, false, true, None),
+        (401, Remedy::Waiting, true, false, None),
+        (403, Remedy::Scope("files:write".to_owned()), false, false, Some("files:write")),
+        (403, Remedy::Reading, false, false, None),
+    ] {
+        let site = Site::start(Era::Stateless, move |asked| if is_call(asked) { refuse(status) } else { Act::Serve });
+        let connection = site.connect(&Who::helpless(remedy.clone())).await;
+        let error = call(&connection).await.unwrap_err();
+        let found = (error.is_retryable(), error.needs_login(), error.needs_scope());
+        assert_eq!(found, (retryable, login, scope), "{status} {remedy:?}: {error:?}");
+        assert_eq!(site.tokens("POST", "tools/call").len(), 1, "{status} {remedy:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_that_cannot_be_had_sends_nothing() {
+    for (remedy, retryable) in [(Remedy::Login, false), (Remedy::Waiting, true)] {
+        let site = Site::start(Era::Stateless, |_| Act::Serve);
+        let who = Who::renewing(0);
+        let connection = site.connect(&who).await;
+        *who.missing.lock().unwrap() = Some(remedy.clone());
+        let error = call(&connection).await.unwrap_err();
+        assert_eq!((error.is_retryable(), error.needs_login()), (retryable, !retryable), "{error:?}");
+        let refused = connect_http(&site.spec(), options(&who)).await.err().unwrap().cause;
+        assert_eq!((refused.is_retryable(), refused.needs_login()), (retryable, !retryable), "{refused:?}");
+        assert_eq!(site.endpoint.requests(), 1, "{remedy:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connecting_says_what_would_help_in_every_form() {
+    for form in [HttpForm::Automatic, HttpForm::Streamable, HttpForm::Sse] {
+        for (remedy, retryable, login) in [
+            (Remedy::Login, false, true),
+            (Remedy::Waiting, true, false),
+            (Remedy::Scope("a".to_owned()), false, false),
+        ] {
+            let site = Site::start(Era::Stateless, |_| refuse(401));
+            let mut spec = site.spec();
+            spec.form = form;
+            let cause = connect_http(&spec, options(&Who::helpless(remedy.clone()))).await.err().unwrap().cause;
+            assert_eq!((cause.is_retryable(), cause.needs_login()), (retryable, login), "{form:?} {cause:?}");
+            assert_eq!(cause.not_authorized().unwrap().remedy, remedy, "{form:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t50_a_token_that_a_server_repeats_is_not_told() {
+    let echo = |asked: &Asked| Act::Refuse(400, format!("you sent {}", asked.authorization.as_deref().unwrap_or("")));
+    let site = Site::start(Era::Stateless, move |asked| match asked.token {
+        Some(0) if is_call(asked) => refuse(401),
+        _ if is_call(asked) => echo(asked),
+        _ => Act::Serve,
+    });
+    let error = call(&site.connect(&Who::renewing(1)).await).await.unwrap_err();
+    let told = format!("{error} {error:?}");
+    assert!(told.contains("you sent Bearer ***") && !told.contains(TOKEN), "{told}");
+    let site = Site::start(Era::Stateless, move |asked| echo(asked));
+    let error = connect_http(&site.spec(), options(&Who::renewing(0))).await.err().unwrap();
+    let told = format!("{error} {error:?}");
+    assert!(told.contains("***") && !told.contains(TOKEN), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn o15_a_stream_that_is_turned_away_is_listened_to_again_with_what_was_renewed() {
+    let streams = AtomicU64::new(0);
+    // The token ends with the first stream.
+    let site = Site::start(Era::Handshake, move |asked| match (asked.verb.as_str(), asked.token) {
+        ("GET", Some(0)) if streams.fetch_add(1, Ordering::SeqCst) > 0 => refuse(401),
+        ("GET", Some(0)) => Act::Stream(": nothing to say\n\n"),
+        _ => Act::Serve,
+    });
+    let who = Who::renewing(1);
+    let connection = site.connect(&who).await;
+    assert!(until(SOON, || site.tokens("GET", "").contains(&Some(1))), "{:?}", site.seen());
+    assert_eq!((site.tokens("GET", ""), who.renewed()), (vec![Some(0), Some(0), Some(1)], 1));
+    assert!(!connection.is_gone());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn o15_a_stream_that_nobody_is_let_into_any_more_ends_the_connection_and_says_why() {
+    let streams = AtomicU64::new(0);
+    let site = Site::start(Era::Handshake, move |asked| match asked.verb.as_str() {
+        "GET" if streams.fetch_add(1, Ordering::SeqCst) > 0 => refuse(401),
+        "GET" => Act::Stream(": nothing to say\n\n"),
+        _ => Act::Serve,
+    });
+    let connection = site.connect(&Who::helpless(Remedy::Login)).await;
+    let gone = tokio::time::timeout(SOON, connection.gone()).await.unwrap();
+    assert!(gone.needs_login() && matches!(gone.cause, GoneCause::NotAuthorized(_)), "{gone:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn o15_an_outage_of_those_who_give_tokens_ends_no_connection() {
+    let streams = AtomicU64::new(0);
+    let site = Site::start(Era::Handshake, move |asked| match asked.verb.as_str() {
+        "GET" => match streams.fetch_add(1, Ordering::SeqCst) {
+            0 => Act::Stream(": nothing to say\n\n"),
+            1 | 2 => refuse(401),
+            _ => Act::Serve,
+        },
+        _ => Act::Serve,
+    });
+    let connection = site.connect(&Who::helpless(Remedy::Waiting)).await;
+    assert!(until(SOON, || site.tokens("GET", "").len() == 4), "{:?}", site.seen());
+    assert!(!connection.is_gone());
+    call(&connection).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_cannot_be_opened_again_without_a_login_ends_the_connection() {
+    let calls = AtomicU64::new(0);
+    let site = Site::start(Era::Handshake, move |asked| match asked.method.as_str() {
+        "tools/call" => {
+            calls.fetch_add(1, Ordering::SeqCst);
+            refuse(404)
+        }
+        "initialize" if calls.load(Ordering::SeqCst) > 0 => refuse(401),
+        _ => Act::Serve,
+    });
+    let connection = site.connect(&Who::helpless(Remedy::Login)).await;
+    assert!(call(&connection).await.is_err());
+    let gone = tokio::time::timeout(SOON, connection.gone()).await.unwrap();
+    assert!(gone.needs_login(), "{gone:?}");
+    let cause = ConnectCause::Gone(gone);
+    assert!(cause.needs_login() && !cause.is_retryable());
+}

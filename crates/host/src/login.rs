@@ -1,0 +1,264 @@
+//! Sees to it that somebody logs in where a server wants that: asks, and notices a login made elsewhere.
+//!
+//! Nobody waits for it, and nobody is asked before it is known that a login can be had: the question is put when the
+//! page is about to be opened.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use wharf_auth::{DevicePage, LoginError, Page, Returned, Visit, VisitError, Visitor};
+use wharf_client::{CallError, NotAuthorized, Pending};
+use wharf_spec::ServerName;
+
+use crate::account::ServerAccount;
+use crate::ask::{Ask, Asker, Consent, LoginAsk, put};
+use crate::context::Context;
+use crate::events::Event;
+use crate::server::Server;
+use crate::supervise::{Command, Standing, Stopped};
+
+/// How often it is looked whether somebody has logged in elsewhere, while a server waits for that.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a question stays open: as long as somebody who said yes is waited for.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Sees to it that somebody logs in. Dropped, it stops.
+pub(crate) struct SeeingTo {
+    _task: Stopped,
+    asks: Arc<AtomicBool>,
+}
+
+impl SeeingTo {
+    /// Whether somebody is being asked or is at the page.
+    pub fn is_asking(&self) -> bool {
+        self.asks.load(Ordering::Acquire)
+    }
+}
+
+/// Somebody is being asked, until it is dropped.
+struct Asks(Arc<AtomicBool>);
+
+impl Drop for Asks {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl Context {
+    /// Waits for a login to a server that wants one, asking for it where somebody can be asked, and connects it then.
+    pub fn see_to_login(self: &Arc<Self>, server: &Arc<Server>, standing: &Standing) -> Option<SeeingTo> {
+        let account = Arc::clone(server.account(self)?);
+        let person_helps = standing.trouble.as_ref()?.not_authorized().is_some_and(NotAuthorized::needs_person);
+        let visitor = self.asking_visitor(server).filter(|_| person_helps && !server.membership.is_quiet());
+        let asks = Arc::new(AtomicBool::new(visitor.is_some()));
+        let question = visitor.map(|visitor| (visitor, Asks(Arc::clone(&asks))));
+        let (context, server) = (Arc::downgrade(self), Arc::clone(server));
+        let task = tokio::spawn(async move {
+            let mark = account.mark().await;
+            let is_another = mark.is_some() && mark != server.membership.mark();
+            if is_another && server.membership.may_hurry() {
+                drop(question);
+            } else {
+                server.membership.takes_time();
+                wait_for_login(&context, &server, &*account, (mark, question)).await;
+            }
+            server.changed_hands();
+            server.command(Command::Connect);
+        });
+        Some(SeeingTo { _task: Stopped::new(task), asks })
+    }
+
+    /// Asks a person to agree to more, after a call was turned away for want of that. The call itself has failed.
+    pub fn see_to_scope(self: &Arc<Self>, server: &Arc<Server>, error: &CallError) {
+        let asks = error.needs_scope().is_some() && !server.membership.is_quiet();
+        let (Some(account), true) = (server.account(self).map(Arc::clone), asks) else { return };
+        let Some(visitor) = self.asking_visitor(server) else { return };
+        let Some(step) = server.step() else { return };
+        let (context, server) = (Arc::downgrade(self), Arc::clone(server));
+        self.spawn(async move {
+            let outcome = server.membership.turns.asked(account.log_in(visitor)).await;
+            drop(step);
+            let (Some(outcome), Some(context)) = (outcome, context.upgrade()) else { return };
+            if outcome.is_ok() {
+                server.changed_hands();
+            }
+            context.tell_login(&server, outcome.err().as_ref());
+        });
+    }
+
+    /// Takes a person who says yes to the page.
+    fn asking_visitor(self: &Arc<Self>, server: &Server) -> Option<Arc<dyn Visitor>> {
+        let (visitor, asker) = (self.options.visitor.clone()?, self.asker.clone()?);
+        let person = Person { asker, context: Arc::downgrade(self), server: server.name.clone() };
+        Some(Arc::new(Asking { visitor, person }))
+    }
+
+    fn tell_login(&self, server: &Server, error: Option<&LoginError>) {
+        let server = server.name.clone();
+        match error {
+            None => self.crier.tell(Event::LoggedIn { server }),
+            // Whoever said so knows it.
+            Some(LoginError::Visit(VisitError::Declined) | LoginError::Denied(None)) => {}
+            Some(error) => {
+                tracing::warn!(%server, "nobody could be logged in: {error}");
+                self.crier.tell(Event::Warning { server, text: format!("nobody could be logged in: {error}") });
+            }
+        }
+    }
+}
+
+/// Whom to take to the page, and that they are being asked.
+type Question = (Arc<dyn Visitor>, Asks);
+
+/// Returns when somebody has logged in: who is asked, or somebody elsewhere, whose login has another mark.
+async fn wait_for_login(
+    context: &Weak<Context>,
+    server: &Server,
+    account: &dyn ServerAccount,
+    (mark, question): (Option<u64>, Option<Question>),
+) {
+    let mut asked = Box::pin(asked(context, server, account, question));
+    tokio::select! {
+        biased;
+        () = &mut asked => {}
+        // It may be the very login that was asked for, which is about to return.
+        () = logged_in_elsewhere(account, mark) => drop(tokio::time::timeout(LOOK, asked).await),
+    }
+}
+
+/// Returns when somebody who was asked has logged in; never, where nobody is asked or nothing comes of it.
+async fn asked(context: &Weak<Context>, server: &Server, account: &dyn ServerAccount, question: Option<Question>) {
+    if let Some((visitor, asks)) = question {
+        let login = account.log_in(visitor);
+        // Nobody is asked any more by the time that somebody else has the turn.
+        let login = async move {
+            let _asks = asks;
+            login.await
+        };
+        let outcome = server.membership.turns.asked(login).await;
+        if let (Some(outcome), Some(context)) = (&outcome, context.upgrade()) {
+            context.tell_login(server, outcome.as_ref().err());
+        }
+        if matches!(outcome, Some(Ok(()))) {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+/// Returns when there is another login than at first.
+async fn logged_in_elsewhere(account: &dyn ServerAccount, first: Option<u64>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let now = account.mark().await;
+        if now.is_some() && now != first {
+            return;
+        }
+    }
+}
+
+/// A visitor that asks before each page.
+struct Asking {
+    visitor: Arc<dyn Visitor>,
+    person: Person,
+}
+
+/// Whom to ask, and on whose behalf.
+#[derive(Clone)]
+struct Person {
+    asker: Arc<dyn Asker>,
+    context: Weak<Context>,
+    server: ServerName,
+}
+
+struct AskingVisit {
+    visit: Box<dyn Visit>,
+    person: Person,
+}
+
+impl Visitor for Asking {
+    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+        let (preparing, person) = (self.visitor.prepare(), self.person.clone());
+        Box::pin(async move { Ok(Box::new(AskingVisit { visit: preparing.await?, person }) as Box<dyn Visit>) })
+    }
+
+    fn wants_device(&self) -> bool {
+        self.visitor.wants_device()
+    }
+}
+
+impl Visit for AskingVisit {
+    fn redirect_uri(&self) -> &str {
+        self.visit.redirect_uri()
+    }
+
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+        let Self { visit, person } = *self;
+        Box::pin(async move {
+            match tokio::time::timeout(PATIENCE, person.agrees(&page)).await {
+                Ok(Consent::Given) => visit.go(page).await,
+                Ok(Consent::Refused) => Err(VisitError::Declined),
+                Err(_) => Err(VisitError::TooLate(PATIENCE.as_secs())),
+            }
+        })
+    }
+
+    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+        self.visit.show_code(page)
+    }
+}
+
+impl Person {
+    /// Asks whether the page may be opened. Dropped while it waits, the question is withdrawn.
+    async fn agrees(&self, page: &Page) -> Consent {
+        let Self { asker, context, server } = self;
+        if let Some(context) = context.upgrade() {
+            context.crier.tell(Event::Asked { server: server.clone(), kind: "login" });
+        }
+        let (url, issuer, scope) = (page.url.clone(), page.issuer.clone(), page.scope.clone());
+        let ask = LoginAsk { server: server.clone(), url, issuer, scope };
+        put(&**asker, |reply| Ask::Login(ask, reply)).await.unwrap_or(Consent::Refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Keeps questions, and never answers.
+    #[derive(Default)]
+    struct Absent(Mutex<Vec<Ask>>);
+
+    impl Asker for Absent {
+        fn ask(&self, ask: Ask) {
+            self.0.lock().unwrap().push(ask);
+        }
+    }
+
+    struct Nowhere;
+
+    impl Visit for Nowhere {
+        fn redirect_uri(&self) -> &str {
+            "http://127.0.0.1:1/"
+        }
+
+        fn go(self: Box<Self>, _page: Page) -> Pending<Result<Returned, VisitError>> {
+            panic!("nobody has said yes")
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_nobody_answers_is_withdrawn_in_the_end() {
+        let asker = Arc::new(Absent::default());
+        let person = Person { asker: asker.clone(), context: Weak::new(), server: ServerName::new("one").unwrap() };
+        let visit = Box::new(AskingVisit { visit: Box::new(Nowhere), person });
+        let page = Page::new("https://login.example/authorize", "https://login.example", "state");
+        assert_eq!(visit.go(page).await.unwrap_err(), VisitError::TooLate(300));
+        let asked = asker.0.lock().unwrap();
+        assert!(matches!(&asked[..], [Ask::Login(_, reply)] if !reply.is_wanted()));
+    }
+}

@@ -1,0 +1,84 @@
+//! Who logs in to a server just now. Whoever does so by hand goes first, and nobody is asked meanwhile.
+
+use std::pin::pin;
+
+use tokio::sync::watch;
+
+/// The logins of one account that are under way.
+#[derive(Default)]
+pub(crate) struct Turns {
+    by_hand: watch::Sender<usize>,
+    asked: watch::Sender<usize>,
+}
+
+/// One of them. Dropped, it is over.
+pub(crate) struct Turn(watch::Sender<usize>);
+
+impl Turns {
+    /// Takes the turn of somebody who logs in or out by hand. Everybody who is being asked is left alone when it returns.
+    pub async fn by_hand(&self) -> Turn {
+        let turn = Turn::among(&self.by_hand);
+        // Fails only when nobody can be asked any more.
+        let _ = self.asked.subscribe().wait_for(|count| *count == 0).await;
+        turn
+    }
+
+    /// Goes through with a login that somebody is asked for. It is given up when somebody else logs in by hand.
+    pub async fn asked<T>(&self, login: impl Future<Output = T>) -> Option<T> {
+        let _turn = Turn::among(&self.asked);
+        // Dropped before the turn is over.
+        let login = pin!(login);
+        let mut by_hand = self.by_hand.subscribe();
+        tokio::select! {
+            biased;
+            _ = by_hand.wait_for(|count| *count > 0) => None,
+            outcome = login => Some(outcome),
+        }
+    }
+}
+
+impl Turn {
+    fn among(count: &watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_logs_in_by_hand_goes_first() {
+        let turns = Arc::new(Turns::default());
+        let (held, mut given_up) = oneshot::channel::<()>();
+        let asked = tokio::spawn({
+            let turns = Arc::clone(&turns);
+            async move {
+                let login = async move {
+                    let _held = held;
+                    pending::<()>().await;
+                };
+                turns.asked(login).await
+            }
+        });
+        tokio::task::yield_now().await;
+        let turn = turns.by_hand().await;
+        assert!(given_up.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Closed));
+        assert_eq!(asked.await.unwrap(), None);
+        assert_eq!(turns.asked(async { 1 }).await, None, "not while it is under way either");
+        drop(turn);
+        assert_eq!(turns.asked(async { 1 }).await, Some(1));
+    }
+}
