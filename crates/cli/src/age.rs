@@ -1,4 +1,4 @@
-//! How long ago something was, and how far back to look.
+//! How long ago something was, or is to come, and how far back to look.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -13,14 +13,33 @@ pub struct Ago(pub SystemTime);
 impl fmt::Display for Ago {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A time to come is one of another clock.
-        let seconds = self.0.elapsed().unwrap_or_default().as_secs();
-        let (count, unit) = match seconds {
-            0..MINUTE => (seconds, 's'),
-            MINUTE..HOUR => (seconds / MINUTE, 'm'),
-            HOUR..DAY => (seconds / HOUR, 'h'),
-            _ => (seconds / DAY, 'd'),
-        };
+        let (count, unit) = rounded(self.0.elapsed().unwrap_or_default());
         write!(f, "{count}{unit} ago")
+    }
+}
+
+/// When something ends: `in 59m`, or `5m ago`.
+pub struct Ends(pub SystemTime);
+
+impl fmt::Display for Ends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.duration_since(SystemTime::now()) {
+            Ok(left) => {
+                let (count, unit) = rounded(left);
+                write!(f, "in {count}{unit}")
+            }
+            Err(_) => Ago(self.0).fmt(f),
+        }
+    }
+}
+
+fn rounded(time: Duration) -> (u64, char) {
+    let seconds = time.as_secs();
+    match seconds {
+        0..MINUTE => (seconds, 's'),
+        MINUTE..HOUR => (seconds / MINUTE, 'm'),
+        HOUR..DAY => (seconds / HOUR, 'h'),
+        _ => (seconds / DAY, 'd'),
     }
 }
 
@@ -51,6 +70,8 @@ mod tests {
             assert_eq!(Ago(SystemTime::now() - Duration::from_secs(seconds)).to_string(), expected);
         }
         assert_eq!(Ago(SystemTime::now() + Duration::from_secs(100)).to_string(), "0s ago");
+        assert_eq!(Ends(SystemTime::now() + Duration::from_secs(7300)).to_string(), "in 2h");
+        assert_eq!(Ends(SystemTime::now() - Duration::from_secs(61)).to_string(), "1m ago");
         for (text, seconds) in [("90s", 90), ("15m", 900), ("7d", 604_800), ("2w", 1_209_600)] {
             assert_eq!(period(text), Ok(Duration::from_secs(seconds)));
         }

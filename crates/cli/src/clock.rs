@@ -22,6 +22,11 @@ pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A time in Unix milliseconds. What no calendar shows is as late as one does.
+pub fn unix_time(millis: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(millis.min(253_402_300_799_000))
+}
+
 /// A time as RFC 3339 has it, in UTC, to the millisecond.
 pub fn timestamp(time: SystemTime) -> String {
     Timestamp(time).to_string()
@@ -39,6 +44,7 @@ mod tests {
 
     #[test]
     fn times_and_durations_read_well() {
+        assert_eq!(timestamp(unix_time(u64::MAX)), "9999-12-31T23:59:59.000Z");
         assert_eq!(time_of_day(UNIX_EPOCH + Duration::from_millis(1_785_196_799_999)), "23:59:59");
         for (millis, expected) in [(0, "0 ms"), (999, "999 ms"), (1000, "1.0 s"), (61_250, "61.2 s")] {
             assert_eq!(Took(Duration::from_millis(millis)).to_string(), expected);

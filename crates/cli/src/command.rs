@@ -1,6 +1,7 @@
 //! The commands, one module each. This one only says which there are.
 
 pub mod approve;
+mod auth;
 mod call;
 mod clients;
 mod complete_names;
@@ -12,6 +13,7 @@ mod export;
 mod hold;
 mod import;
 mod list;
+mod logout;
 mod logs;
 mod man;
 mod prompt;
@@ -115,6 +117,11 @@ enum Command {
     Schema(schema::Args),
     /// Keep secrets that a configuration refers to
     Secret(secret::Args),
+    /// Log in at a server, or see which logins there are
+    #[command(visible_alias = "login")]
+    Auth(auth::Args),
+    /// Give a login back and forget it
+    Logout(logout::Args),
     /// Look at what the project's servers would run, and approve them
     Approve(approve::Args),
     /// Take an approval back
@@ -198,6 +205,8 @@ impl Cli {
             Command::Export(args) => session::run(edge, &args.common, async |on| export::run(&args, on).await),
             Command::Schema(args) => session::run(edge, &args.common(), async |on| schema::run(on).await),
             Command::Secret(args) => session::run(edge, &args.common(), async |on| secret::run(&args, on).await),
+            Command::Auth(args) => session::run(edge, args.common(), async |on| auth::run(&args, on).await),
+            Command::Logout(args) => session::run(edge, &args.common, async |on| logout::run(&args, on).await),
             Command::Approve(args) => session::run(edge, &args.common, async |on| approve::run(&args, on).await),
             Command::Revoke(args) => session::run(edge, &args.common, async |on| approve::revoke(&args, on).await),
             Command::Logs(args) => session::run(edge, &args.common(), async |on| logs::run(&args, on).await),

@@ -9,7 +9,7 @@ use wharf_config::{
     Approval, Config, Configured, Places, Problem, Referred, Resolving, RuleText, SecretStore, Settings, Severity, load,
 };
 use wharf_policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
-use wharf_spec::{Admission, ServerEntry, Surroundings};
+use wharf_spec::{Admission, ServerEntry, ServerSpec, Surroundings};
 
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
@@ -48,7 +48,9 @@ pub struct Configuration {
     pub places: Places,
     /// Where a program keeps what it knows; nowhere without a home.
     pub state: Option<PathBuf>,
-    around: Surroundings,
+    pub around: Surroundings,
+    /// What `--account` says, which goes before what entries say.
+    pub account: Option<String>,
     console: Arc<Console>,
     strict: bool,
     loaded: OnceLock<Arc<Config>>,
@@ -57,7 +59,8 @@ pub struct Configuration {
 impl Configuration {
     pub fn new(args: ConfigArgs, around: &Surroundings, console: Arc<Console>) -> Self {
         let (places, state) = whereabouts(&args, around);
-        Self { places, state, around: around.clone(), console, strict: args.strict_config, loaded: OnceLock::new() }
+        let strict = args.strict_config;
+        Self { places, state, around: around.clone(), account: None, console, strict, loaded: OnceLock::new() }
     }
 
     /// Everything that is configured; read once. The first time, what is wrong with files is told as warnings; what is
@@ -145,7 +148,11 @@ impl Configuration {
             let needs_secret = refers_to_secret(&server);
             let (around, config, store) =
                 (self.around.clone(), Arc::clone(&config), needs_secret.then(|| self.secrets(&config.settings)));
-            let work = move || expanded(&server, &config, &around, store.as_ref());
+            let account = self.account.clone();
+            let work = move || {
+                let entry = expanded(&server, &config, &around, store.as_ref())?;
+                Ok(with_login(entry, login_key(&server), account))
+            };
             let (done, resolved) = oneshot::channel();
             if needs_secret {
                 std::thread::spawn(move || {
@@ -223,6 +230,27 @@ fn expanded(
     };
     let with = Resolving { around, settings: &config.settings, secrets: &secrets };
     server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
+}
+
+/// What a server's logins are kept under, where that is not its name: one that somebody else brings along has logins of
+/// its own, whatever it calls itself.
+pub fn login_key(server: &Configured) -> Option<String> {
+    server.layer.needs_approval().then(|| filed_key(&server.place.file, server.name.as_str()))
+}
+
+/// What logins of an entry of some file are kept under: `FILE:NAME`, as it may be typed anywhere.
+pub fn filed_key(file: &Path, name: &str) -> String {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    format!("{}:{name}", file.display())
+}
+
+/// An entry that says under what its logins are kept, and which of them is used.
+pub fn with_login(mut entry: ServerEntry, key: Option<String>, account: Option<String>) -> ServerEntry {
+    if let ServerSpec::Http(spec) = &mut entry.spec {
+        spec.login_key = key.or(spec.login_key.take());
+        spec.account = account.or(spec.account.take());
+    }
+    entry
 }
 
 /// Rules as they are decided by.

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use wharf_client::Exit;
 
+pub use explain::{LOG_IN, login_words};
 pub use show::{Told, gutter, render};
 
 /// How a command ended: well, or badly in a way that its own output has told already.

@@ -57,7 +57,7 @@ impl<'a> Hosted<'a> {
             HostError::Unavailable { trouble: Some(trouble), .. }
             | HostError::NotInTime { trouble: Some(trouble), .. } => self.trouble(name, trouble, &error),
             HostError::Call { error: failed, .. } => match self.host.connection(name.as_str()) {
-                Ok(connection) => Failure::calling(&connection, failed.clone()),
+                Ok(connection) => self.session.in_full(Failure::calling(&connection, failed.clone())),
                 Err(_) => Failure::of(Kind::Unreachable, failed).about(name.as_str()),
             },
             HostError::Refused(refusal) => refused(refusal).about(name.as_str()),
@@ -99,7 +99,12 @@ pub async fn start_host(session: &Session, builder: impl Fn() -> HostBuilder) ->
     let rules = session.configuration.rules()?;
     let settings = &session.configuration.config()?.settings;
     let style = settings.tool_names.as_deref().and_then(NameStyle::of).unwrap_or_default();
-    let builder = || builder().rules(rules.clone()).names(style);
+    let accounts = session.accounts.clone();
+    let builder = || {
+        let accounts = accounts.clone();
+        let builder = builder().rules(rules.clone()).names(style);
+        builder.accounts(move |name, spec| accounts.of(name.as_str(), spec))
+    };
     let started = match &session.configuration.state {
         None => builder().start_heard().await,
         Some(state) => match builder().state_dir(state).start_heard().await {
@@ -125,10 +130,8 @@ fn refused(refusal: &wharf::tools::Refusal) -> Failure {
 
 /// A host that lasts as long as one command: tools only, and nobody is watched.
 fn plain(session: &Session, entries: &[ServerEntry], services: Services) -> HostBuilder {
-    let options: HashMap<String, ConnectOptions> = entries
-        .iter()
-        .map(|entry| (entry.name.as_str().to_owned(), session.connect_options(entry.name.as_str())))
-        .collect();
+    let options: HashMap<String, ConnectOptions> =
+        entries.iter().map(|entry| (entry.name.as_str().to_owned(), session.options_for(entry))).collect();
     Host::builder()
         .servers(entries.iter().cloned())
         .surroundings(session.surroundings.clone())

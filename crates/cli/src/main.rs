@@ -10,6 +10,7 @@
     reason = "the command line is the one place that prints, exits and reads the environment"
 )]
 
+mod accounts;
 mod age;
 mod call_arguments;
 mod clock;

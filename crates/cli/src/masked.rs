@@ -75,15 +75,22 @@ fn hidden(value: &Value) -> Value {
 
 fn named(name: &str, text: &str) -> String {
     match name {
-        "url" | "httpUrl" | "proxy" | "authorization_url" | "token_url" | "registration_url" => address(text),
+        "url" | "httpUrl" | "proxy" => address(text),
+        // Those of a login.
+        name if name.ends_with("_url") => address(text),
         // Some write the whole line there.
         "command" => written(text, |text| {
             let words: Vec<OsString> = text.split(' ').map(Into::into).collect();
             masked_arguments(&words).join(" ")
         }),
-        _ if sounds_secret(name) => secret(text),
+        _ if holds_secret(name) => secret(text),
         _ => argument(text),
     }
+}
+
+/// Whether what stands under this name is likely to be a secret. The name of a file that has one is none.
+fn holds_secret(name: &str) -> bool {
+    !name.ends_with("_file") && (sounds_secret(name) || name == "assertion")
 }
 
 /// A variable or a header.
@@ -199,7 +206,7 @@ impl Reference {
 /// Where an entry holds a secret in clear, in words: `env TOKEN`, `header Authorization`, `argument 2`.
 pub fn literal_secrets(entry: &Map<String, Value>) -> Vec<String> {
     let texts = |key: &str| entry.get(key).and_then(Value::as_object).into_iter().flatten();
-    let is_secret = |name: &str, text: &str| sounds_secret(name) && secret(text) != text || argument(text) != text;
+    let is_secret = |name: &str, text: &str| holds_secret(name) && secret(text) != text || argument(text) != text;
     let mut found = Vec::new();
     for (key, word) in [("env", "env"), ("headers", "header"), ("oauth", "oauth")] {
         let told = texts(key).filter(|(name, value)| value.as_str().is_some_and(|text| is_secret(name, text)));
@@ -246,6 +253,17 @@ mod tests {
             json!({"oauth": {"clientSecret": "hush", "client_id": "me", "odd": "hush"}, "proxy": "http://u:hush@p/"}),
             json!({"oauth": {"client_secret": "***", "client_id": "me", "odd": "***"}, "proxy": "http://***@p/"}),
         );
+    }
+
+    #[test]
+    fn the_secrets_of_a_login_are_hidden_and_its_files_are_not() {
+        let secrets = ["client_secret", "private_key", "idp_client_secret", "id_token", "assertion"];
+        let open = ["private_key_file", "id_token_file", "assertion_file", "client_id", "scope", "account", "grant"];
+        for (name, expected) in secrets.map(|name| (name, "***")).into_iter().chain(open.map(|name| (name, "hush"))) {
+            check(json!({"oauth": {name: "hush"}}), json!({"oauth": {name: expected}}));
+        }
+        let url = json!({"idp_token_url": "https://me:hush@h/?k=hush", "device_url": "hush"});
+        check(json!({"oauth": url}), json!({"oauth": {"idp_token_url": "https://***@h/?k=***", "device_url": "***"}}));
     }
 
     #[test]

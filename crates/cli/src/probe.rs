@@ -168,10 +168,10 @@ pub async fn all(session: &Session) -> Result<Vec<Looked<'_>>, Failure> {
 }
 
 fn begin(session: &Session, tasks: &mut JoinSet<(usize, Probed)>, position: usize, entry: ServerEntry) {
-    let options = connect::options(session, &entry);
+    let plan = connect::plan(session, &entry);
     tasks.spawn(async move {
         let began = Instant::now();
-        let (mut steps, connected) = connect::connect_with(options, &entry).await;
+        let (mut steps, connected) = connect::connect_with(plan, &entry).await;
         let outcome = match connected {
             Err(broken) => Err(broken),
             Ok(connection) => {

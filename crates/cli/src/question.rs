@@ -125,7 +125,8 @@ async fn ask_link(asking: &Asking<'_>, name: &str, request: &UrlRequest) -> Elic
 
 /// Opens what was agreed to. A browser that does not start leaves the person with the address, which is shown.
 fn open(asking: &Asking<'_>, link: &Link) {
-    match asking.opener.open(link.url()) {
+    let failed = |status| tracing::debug!(%status, "the browser ended badly");
+    match asking.opener.open(link.url(), failed) {
         Ok(()) => asking.console.say("Opened in the browser."),
         Err(error) => asking.console.warn(format_args!("no browser could be started ({error}); open it yourself")),
     }
@@ -150,6 +151,24 @@ pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
             "y" | "yes" => return true,
             "" | "n" | "no" => return false,
             _ => console.say("  Answer y or n."),
+        }
+    }
+}
+
+/// Asks for a line, from whoever is at the other end of the standard input. Nothing when there are no more.
+///
+/// Dropped, it abandons the question.
+pub async fn line(console: &Console, say: &str, prompt: &str) -> Option<String> {
+    let _terminal = TERMINAL.lock().await;
+    let _floor = console.take_floor();
+    if !say.is_empty() {
+        console.say(say);
+    }
+    loop {
+        match terminal::hear(console, prompt).await {
+            Heard::Line(line) => return Some(line),
+            Heard::Garbled => console.say("  That is not UTF-8."),
+            Heard::End => return None,
         }
     }
 }

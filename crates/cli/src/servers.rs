@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 pub use connect::{connect_one, each};
-pub use named::{is_address, is_entry_of_file, names, shown_word};
+pub use named::{entry_of, is_address, is_entry_of_file, key_of, names, shown_word};
 pub use starting::while_starting;
 
 /// The one server a command talks to, where it is not a configured one.
@@ -68,7 +68,7 @@ struct Start {
 }
 
 /// How servers are dialled.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 struct Dial {
     /// A header for the server at --url: NAME=VALUE; may be repeated
     #[arg(long, value_name = "NAME=VALUE", help_heading = "Server at a URL")]
@@ -87,9 +87,10 @@ struct Dial {
     client_cert: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Transport {
     /// Whichever it turns out to speak
+    #[default]
     Auto,
     /// Streamable HTTP
     Http,
@@ -110,7 +111,7 @@ impl OneServer {
             Some(word) => servers.push(named::named(session, word, &self.dial).await?),
             None => {
                 self.start.resolve(self.stdio.as_slice(), session, &mut servers)?;
-                self.dial.resolve(self.url.as_slice(), &mut servers)?;
+                self.dial.resolve(self.url.as_slice(), session, &mut servers)?;
             }
         }
         self.start.check(self.stdio.as_slice())?;
@@ -141,8 +142,8 @@ impl ManyServers {
             }
         }
         self.start.resolve(&self.stdio, session, &mut servers)?;
-        self.dial.resolve(&self.url, &mut servers)?;
-        self.dial.resolve(&addresses, &mut servers)?;
+        self.dial.resolve(&self.url, session, &mut servers)?;
+        self.dial.resolve(&addresses, session, &mut servers)?;
         if servers.is_empty() && failures.is_empty() {
             (servers, failures) = named::all(session).await?;
         }
@@ -216,7 +217,7 @@ impl Dial {
         Ok(())
     }
 
-    fn resolve(&self, urls: &[String], servers: &mut Vec<ServerEntry>) -> Result<(), Failure> {
+    fn resolve(&self, urls: &[String], session: &Session, servers: &mut Vec<ServerEntry>) -> Result<(), Failure> {
         let headers = self.header.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
         for text in urls {
             let mut spec = HttpSpec::new(address(text)?);
@@ -229,6 +230,8 @@ impl Dial {
             spec.proxy = self.proxy.as_deref().map(Secret::new);
             spec.extra_ca.clone_from(&self.ca);
             spec.client_certificate.clone_from(&self.client_cert);
+            spec.login_key = Some(spec.url.to_string());
+            spec.account.clone_from(&session.configuration.account);
             add(servers, &name::of_url(&spec.url), ServerSpec::Http(spec))?;
         }
         Ok(())

@@ -2,6 +2,7 @@
 //!
 //! Whatever a command opened is closed here, in one place, however the command ended.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,13 +12,15 @@ use std::time::Duration;
 use clap::Args;
 use tokio::task::JoinSet;
 use wharf::{Events, Host, ServerLogs};
-use wharf_client::{ConnectOptions, Connection, Limits, ProcessLog, Tap};
-use wharf_spec::Surroundings;
+use wharf_auth::Account;
+use wharf_client::{Authorizer, ConnectOptions, Connection, Limits, ProcessLog, Tap};
+use wharf_spec::{ServerEntry, ServerSpec, Surroundings};
 
+use crate::accounts::Accounts;
 use crate::command::Edge;
 use crate::configured::Configuration;
 use crate::console::{Console, Manner};
-use crate::failure::{Failure, Kind, Outcome, render};
+use crate::failure::{Failure, Kind, LOG_IN, Outcome, login_words, render};
 use crate::log::Talk;
 use crate::signals::FirstSignal;
 use crate::style::{QUIET, paint};
@@ -39,6 +42,9 @@ pub struct Common {
     /// How long a server may take to start, and to answer or report progress: seconds, or "250ms"
     #[arg(long, value_name = "TIME", value_parser = timeout, help_heading = "Server")]
     pub timeout: Option<Duration>,
+    /// Which of your accounts at a server with logins: see `wharf auth`
+    #[arg(long, value_name = "NAME", help_heading = "Server")]
+    pub account: Option<String>,
 }
 
 /// Reads `30`, `2.5`, `30s` or `250ms`.
@@ -56,12 +62,15 @@ fn timeout(text: &str) -> Result<Duration, String> {
 pub struct Session {
     pub console: Arc<Console>,
     pub surroundings: Surroundings,
-    pub configuration: Configuration,
+    pub configuration: Arc<Configuration>,
+    pub accounts: Arc<Accounts>,
     limits: Limits,
     trace: Option<Arc<TraceFile>>,
     logs: Option<Arc<ServerLogs>>,
     /// What `--timeout` says.
     timeout: Option<Duration>,
+    /// How to log in at each server that was dialled, after `wharf auth`.
+    logins: Mutex<HashMap<String, String>>,
     open: Mutex<Vec<Connection>>,
     /// With whoever hears what happens in them: nobody has to be told twice.
     hosts: Mutex<Vec<(Host, Events)>>,
@@ -103,7 +112,7 @@ fn perform(edge: Edge, console: Arc<Console>, common: &Common, body: impl AsyncF
         let outcome = tokio::select! {
             biased;
             () = signal.wait() => Err(Failure::interrupted()),
-            outcome = body(&session) => outcome,
+            outcome = body(&session) => outcome.map_err(|failure| session.in_full(failure)),
         };
         session.console.clear();
         session.close().await;
@@ -131,8 +140,11 @@ impl Session {
         }
         let trace = common.trace.as_deref().map(TraceFile::create).transpose()?.map(Arc::new);
         let Edge { surroundings, config, .. } = edge;
-        let configuration = Configuration::new(config, &surroundings, Arc::clone(&console));
+        let mut configuration = Configuration::new(config, &surroundings, Arc::clone(&console));
+        configuration.account.clone_from(&common.account);
+        let configuration = Arc::new(configuration);
         Ok(Self {
+            accounts: Arc::new(Accounts::new(configuration.clone(), common.account.clone())),
             logs: configuration.state.as_deref().map(|state| Arc::new(ServerLogs::beneath(state))),
             configuration,
             console,
@@ -140,6 +152,7 @@ impl Session {
             limits,
             trace,
             timeout: common.timeout,
+            logins: Mutex::default(),
             open: Mutex::default(),
             hosts: Mutex::default(),
             last_words: Mutex::default(),
@@ -161,7 +174,39 @@ impl Session {
         self.timeout
     }
 
-    /// How this command connects to a server of that name.
+    /// How this command connects to a server, and who it is there.
+    pub fn options_for(&self, entry: &ServerEntry) -> ConnectOptions {
+        let mut options = self.connect_options(entry.name.as_str());
+        options.authorizer = self.account(entry).map(|account| Arc::new(account) as Arc<dyn Authorizer>);
+        options
+    }
+
+    /// The account at a server that is dialled.
+    pub fn account(&self, entry: &ServerEntry) -> Option<Account> {
+        match &entry.spec {
+            ServerSpec::Http(spec) => {
+                let words = login_words(entry.name.as_str(), spec);
+                self.logins.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.name.to_string(), words);
+                self.accounts.of(entry.name.as_str(), spec)
+            }
+            ServerSpec::Stdio(_) => None,
+        }
+    }
+
+    /// A failure whose next step is a login, with the words that lead to the very login that was used.
+    pub fn in_full(&self, mut failure: Failure) -> Failure {
+        let Some(server) = &failure.error.server else { return failure };
+        if let Some(words) = self.logins.lock().unwrap_or_else(PoisonError::into_inner).get(server) {
+            let (short, full) = (format!("{LOG_IN} {server} "), format!("{LOG_IN} {words} "));
+            let is_short = |hint: &&mut String| hint.starts_with(&short) && !hint.starts_with(&full);
+            for hint in failure.hints.iter_mut().filter(is_short) {
+                *hint = format!("{full}{}", &hint[short.len()..]);
+            }
+        }
+        failure
+    }
+
+    /// How this command connects to a server of that name, as nobody in particular.
     pub fn connect_options(&self, server: &str) -> ConnectOptions {
         let mut options = ConnectOptions::default();
         options.name = server.to_owned();
@@ -225,6 +270,7 @@ impl Session {
             open.into_iter().map(|connection| async move { connection.close().await }).collect();
         hosts.into_iter().for_each(|(host, _events)| drop(closing.spawn(async move { host.close().await })));
         while closing.join_next().await.is_some() {}
+        self.accounts.finish().await;
         if let Some(logs) = &self.logs {
             // Not worth waiting for, but for the last line of a server that has just ended.
             let _ = tokio::time::timeout(LAST_LINES, logs.flush()).await;

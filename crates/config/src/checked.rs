@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use wharf_spec::Untrusted;
@@ -162,8 +163,9 @@ fn misfit(kind: Kind, node: &Node) -> Option<(Position, String)> {
     match kind {
         Kind::Text | Kind::Template => wanted(node.text().is_some(), "a text"),
         Kind::Flag => wanted(matches!(node.value, Value::Bool(_)), "true or false"),
-        Kind::Count(least) => whole(node, least),
-        Kind::Millis => whole(node, 1),
+        Kind::Count(least) => whole(node, least..=u32::MAX.into()),
+        Kind::Millis => whole(node, 1..=u32::MAX.into()),
+        Kind::Port => whole(node, 1..=u16::MAX.into()),
         Kind::Choice(words) => {
             let fits = node.text().is_some_and(|text| words.contains(&text));
             (!fits).then(|| {
@@ -187,7 +189,7 @@ fn misfit(kind: Kind, node: &Node) -> Option<(Position, String)> {
             let Value::Map(members) = &node.value else { return wanted(false, "an object") };
             members
                 .iter()
-                .find_map(|member| whole(&member.node, 1))
+                .find_map(|member| whole(&member.node, 1..=u32::MAX.into()))
                 .map(|(at, _)| (at, "milliseconds by name".to_owned()))
         }
         Kind::OffOr(_) => wanted(matches!(node.value, Value::Map(_) | Value::Bool(_)), "false or an object"),
@@ -199,10 +201,10 @@ fn misfit(kind: Kind, node: &Node) -> Option<(Position, String)> {
     }
 }
 
-fn whole(node: &Node, least: u64) -> Option<(Position, String)> {
+fn whole(node: &Node, range: RangeInclusive<u64>) -> Option<(Position, String)> {
     match number(node) {
-        Some(number) if number >= least && number <= u64::from(u32::MAX) => None,
-        _ => Some((node.at, format!("a whole number from {least} to {}", u32::MAX))),
+        Some(number) if range.contains(&number) => None,
+        _ => Some((node.at, format!("a whole number from {} to {}", range.start(), range.end()))),
     }
 }
 

@@ -137,28 +137,24 @@ pub struct DescribedHttp {
     pub oauth: Option<Oauth>,
 }
 
-/// How to log in at a server.
+/// How to log in at a server: what stands under the names of [`crate::fields::OAUTH`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Oauth {
-    /// Where people log in.
-    pub authorization_url: Option<Sited<String>>,
-    /// Where tokens come from.
-    pub token_url: Option<Sited<String>>,
-    /// Where clients are registered.
-    pub registration_url: Option<Sited<String>>,
-    /// Who we are.
-    pub client_id: Option<Sited<String>>,
-    /// How we prove it.
-    pub client_secret: Option<Sited<String>>,
-    /// What we ask for.
-    pub scope: Option<Sited<String>>,
+    /// Its texts by name, in the order of the table.
+    pub texts: Vec<(&'static str, Sited<String>)>,
+    /// The port a login comes back to.
+    pub callback_port: Option<u16>,
 }
 
 impl Oauth {
+    /// The text of this name.
+    pub fn text(&self, name: &str) -> Option<&Sited<String>> {
+        self.texts.iter().find(|(other, _)| *other == name).map(|(_, text)| text)
+    }
+
     /// Every text of it.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &Sited<String>> {
-        let addresses = [&self.authorization_url, &self.token_url, &self.registration_url];
-        addresses.into_iter().chain([&self.client_id, &self.client_secret, &self.scope]).flatten()
+        self.texts.iter().map(|(_, text)| text)
     }
 }

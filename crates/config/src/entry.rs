@@ -216,14 +216,9 @@ impl Reading<'_> {
         let member = self.fields.member("oauth")?;
         let fields = check(member.node.members(), &[OAUTH]);
         let inner = Reading { fields: &fields, ..*self };
-        Some(Oauth {
-            authorization_url: inner.template("authorization_url"),
-            token_url: inner.template("token_url"),
-            registration_url: inner.template("registration_url"),
-            client_id: inner.template("client_id"),
-            client_secret: inner.template("client_secret"),
-            scope: inner.template("scope"),
-        })
+        let texts = OAUTH.iter().filter_map(|field| Some((field.name, inner.template(field.name)?))).collect();
+        let callback_port = fields.count("callback_port").and_then(|port| u16::try_from(port).ok());
+        Some(Oauth { texts, callback_port })
     }
 
     fn described(&self, reach: Reach, expands: bool) -> Described {

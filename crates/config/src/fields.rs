@@ -28,6 +28,8 @@ pub enum Kind {
     Count(u64),
     /// A whole number of milliseconds.
     Millis,
+    /// The number of a port.
+    Port,
     /// Texts, in order.
     Texts,
     /// Texts that are expanded, in order.
@@ -73,12 +75,48 @@ pub const BACKOFF: &[Field] = &[
 
 /// How to log in at a server.
 pub const OAUTH: &[Field] = &[
-    field("authorization_url", Kind::Template, "Where people log in."),
-    field("token_url", Kind::Template, "Where tokens come from."),
-    field("registration_url", Kind::Template, "Where clients are registered."),
+    field("authorization_url", Kind::Template, "Where people log in.").also(&["authorizationUrl"]),
+    field("token_url", Kind::Template, "Where tokens come from.").also(&["tokenUrl"]),
+    field("registration_url", Kind::Template, "Where clients are registered.").also(&["registrationUrl"]),
+    field("device_url", Kind::Template, "Where a login on another device begins."),
+    field(
+        "issuer",
+        Kind::Template,
+        "What the authorization server calls itself, instead of the one that the server names.",
+    ),
     field("client_id", Kind::Template, "The client this is.").also(&["clientId"]),
     field("client_secret", Kind::Template, "What proves it.").also(&["clientSecret"]),
+    field(
+        "client_metadata_url",
+        Kind::Template,
+        "The address of a document that describes the client; it is the client's id where such are taken.",
+    )
+    .also(&["clientMetadataUrl"]),
     field("scope", Kind::Template, "What is asked for, words separated by blanks."),
+    field("callback_port", Kind::Port, "The port a login comes back to, at `/callback`; any free one when absent.")
+        .also(&["callbackPort"]),
+    field("account", Kind::Text, "Which of several accounts at this server is used; `--account` goes before it."),
+    field(
+        "grant",
+        Kind::Choice(&["person", "client_credentials", "enterprise", "workload"]),
+        "Who logs in: a person, the client itself, a person for whom an identity provider vouches, or this machine; \
+         `person`.",
+    ),
+    field("private_key", Kind::Template, "For `client_credentials`: the key the client signs with, PKCS #8 in PEM."),
+    field("private_key_file", Kind::Template, "The same, in a file."),
+    field("signing_algorithm", Kind::Template, "How it signs; `ES256`."),
+    field("idp_token_url", Kind::Template, "For `enterprise`: where the identity provider exchanges tokens."),
+    field("idp_client_id", Kind::Template, "The client at the identity provider."),
+    field("idp_client_secret", Kind::Template, "What proves it."),
+    field("id_token", Kind::Template, "The person's identity token."),
+    field("id_token_file", Kind::Template, "The same, in a file that is read whenever it is needed."),
+    field("assertion", Kind::Template, "For `workload`: the token of this machine."),
+    field("assertion_file", Kind::Template, "The same, in a file that is read whenever it is needed."),
+    field(
+        "dpop",
+        Kind::Choice(&["auto", "always", "never"]),
+        "Whether tokens are bound to a key of ours; `auto` is where the server says so.",
+    ),
 ];
 
 /// The keys of a server.

@@ -43,6 +43,7 @@ mod file;
 mod reference;
 mod schema;
 
+pub use approvals::look::on_path;
 pub use approvals::{Approvable, ApprovalDigest, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Approved};
 pub use configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
 pub use describe::{Draft, describe};
@@ -56,6 +57,6 @@ pub use reference::reference;
 pub use references::{Reference, Referred};
 pub use resolve::Resolving;
 pub use schema::schema;
-pub use secrets::{FoundSecret, SecretError, SecretPlace, SecretStore, is_secret_name};
+pub use secrets::{FoundSecret, Keyring, SecretError, SecretPlace, SecretStore, is_secret_name};
 pub use settings::{RuleText, Settings};
 pub use watch::Watch;

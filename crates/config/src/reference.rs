@@ -39,6 +39,7 @@ fn kind(kind: Kind) -> String {
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Count(least) => format!("whole number, at least {least}"),
         Kind::Millis => "milliseconds".to_owned(),
+        Kind::Port => "number of a port".to_owned(),
         Kind::Texts => "list of texts".to_owned(),
         Kind::Templates => "list of texts, expanded".to_owned(),
         Kind::TemplateMap => "texts by name, expanded".to_owned(),

@@ -1,5 +1,7 @@
 //! From a server as it was written to one that a host can keep.
 
+mod login;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -9,7 +11,7 @@ use wharf_spec::{
     Surroundings,
 };
 
-use crate::configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
+use crate::configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Reach, Sited};
 use crate::expand::{Expanded, Part, SecretSource, expand, parts};
 use crate::settings::Settings;
 use crate::{Place, Problem, Severity, env_file};
@@ -96,12 +98,6 @@ impl Filling<'_> {
             .map_err(|error| self.problem(error.code(), &template.place, error.to_string(), Some(error.fix())))
     }
 
-    /// Makes sure that the variables are there of what is expanded when it is needed. Secrets are asked for only then.
-    fn check(&self, template: &Sited<String>) -> Result<(), Problem> {
-        let around = Resolving { secrets: &|_| Ok(String::new()), ..*self.with };
-        Filling { with: &around, ..*self }.fill(template).map(drop)
-    }
-
     fn text(&self, template: &Sited<String>) -> Result<String, Problem> {
         self.fill(template).map(|expanded| expanded.text)
     }
@@ -177,7 +173,10 @@ impl Filling<'_> {
         spec.extra_ca = http.ca.iter().map(|file| self.path(file)).collect::<Result<_, _>>()?;
         spec.client_certificate = http.client_cert.as_ref().map(|file| self.path(file)).transpose()?;
         spec.mirror_arguments = http.mirror_arguments;
-        http.oauth.iter().flat_map(Oauth::texts).try_for_each(|template| self.check(template))?;
+        if let Some(oauth) = &http.oauth {
+            spec.login = Box::new(self.login(oauth)?);
+            spec.account = oauth.text("account").map(|account| account.value.clone());
+        }
         Ok(spec)
     }
 

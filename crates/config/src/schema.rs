@@ -76,6 +76,7 @@ fn kind(kind: Kind) -> Map<String, Value> {
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Count(least) => whole(least),
         Kind::Millis => whole(1),
+        Kind::Port => json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX }),
         Kind::Texts | Kind::Templates => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::TemplateMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
         Kind::MillisMap => json!({ "type": "object", "additionalProperties": whole(1) }),

@@ -17,7 +17,7 @@ use wharf_spec::{Secret, Surroundings};
 pub use error::SecretError;
 
 use file::SecretFile;
-use keyring::Keyring;
+pub use keyring::Keyring;
 use program::Program;
 
 /// The longest name.

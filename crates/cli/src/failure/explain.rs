@@ -5,15 +5,27 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wharf_client::{CallError, ConnectCause, ConnectError, Connection, Exit, Gone, GoneCause};
-use wharf_spec::{HttpSpec, ServerSpec, StdioSpec, Surroundings};
+use wharf_client::{CallError, ConnectCause, ConnectError, Connection, Exit, Gone, GoneCause, Remedy};
+use wharf_spec::{HttpSpec, ServerSpec, StdioSpec, Surroundings, Untrusted};
 
 use super::{Failure, Kind, Report};
+use crate::accounts::has_own;
+use crate::servers::is_address;
 
 /// Lines of stderr that go with a failed call.
 const STDERR_SHOWN: usize = 10;
 
 const FOREIGN: &str = "is this a server that speaks MCP over stdio? run its command by itself and look";
+
+/// What a next step that is a login begins with.
+pub const LOG_IN: &str = "wharf auth";
+
+/// Whoever gives tokens does not answer.
+const UNAVAILABLE: &str = "the authorization server cannot be reached: try again in a while";
+
+/// Nothing a person could do at a login page would help.
+const NO_LOGIN: &str =
+    "logging in again changes nothing; what it says has to be mended, perhaps under `oauth` in its entry";
 
 impl Failure {
     /// A server that could not be connected.
@@ -38,14 +50,14 @@ impl Failure {
         };
         let hints = match spec {
             ServerSpec::Stdio(spec) => start_hints(cause, spec, around),
-            ServerSpec::Http(spec) => dial_hints(cause, spec),
+            ServerSpec::Http(spec) => dial_hints(server, cause, spec),
         };
         Self { kind: connect_kind(cause), error: Box::new(error), hints }
     }
 
     /// A call that got no answer, or a refusal.
     pub fn calling(connection: &Connection, failed: CallError) -> Self {
-        let (kind, hint) = judge(&failed);
+        let (kind, hint) = judge(&failed, &connection.facts().name);
         let gone = failed.gone();
         let wants_stderr = matches!(failed, CallError::TimedOut { .. } | CallError::Protocol(_));
         let stderr = match gone {
@@ -60,7 +72,7 @@ impl Failure {
             exit: gone.and_then(|gone| gone.exit),
             stderr,
         };
-        Self { kind, error: Box::new(error), hints: hint.map(str::to_owned).into_iter().collect() }
+        Self { kind, error: Box::new(error), hints: hint.into_iter().collect() }
     }
 }
 
@@ -80,7 +92,8 @@ fn connect_kind(cause: &ConnectCause) -> Kind {
         ConnectCause::TimedOut { .. } => Kind::TimedOut,
         ConnectCause::Gone(gone) if is_foreign(gone) => Kind::OffProtocol,
         ConnectCause::Refused(_) | ConnectCause::NoCommonRevision(_) | ConnectCause::Protocol(_) => Kind::OffProtocol,
-        ConnectCause::Unauthorized { status: 401, .. } => Kind::LoginNeeded,
+        cause if cause.needs_login() => Kind::LoginNeeded,
+        cause if is_waiting(cause) => Kind::Unreachable,
         ConnectCause::Unauthorized { .. } => Kind::Denied,
         ConnectCause::BadEndpoint { .. } => Kind::OffProtocol,
         ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => Kind::Usage,
@@ -88,12 +101,43 @@ fn connect_kind(cause: &ConnectCause) -> Kind {
     }
 }
 
-const LOGIN: &str = "give a token with --header \"Authorization=Bearer TOKEN\"";
+/// How to log in, where it is known by which name.
+fn login_hint(server: &str, spec: &HttpSpec) -> String {
+    match has_own(spec) {
+        true => "it does not take the `Authorization` it was given: another token is needed".to_owned(),
+        false => format!("{LOG_IN} {} logs you in", login_words(server, spec)),
+    }
+}
 
-fn dial_hints(cause: &ConnectCause, spec: &HttpSpec) -> Vec<String> {
+/// What is typed after `wharf auth` to log in at a server as whoever is to be used there.
+pub fn login_words(server: &str, spec: &HttpSpec) -> String {
+    let word = match &spec.login_key {
+        Some(key) if is_address(key) => shell_word(&spec.shown_url()),
+        Some(key) => shell_word(key),
+        None => server.to_owned(),
+    };
+    match spec.account.as_deref().unwrap_or_default() {
+        "" => word,
+        account => format!("{word} --account {}", shell_word(account)),
+    }
+}
+
+/// A text as one word of a shell's line.
+fn shell_word(text: &str) -> String {
+    let shown = Untrusted::new(text).to_string();
+    shlex::try_quote(&shown).map(|quoted| quoted.into_owned()).unwrap_or_default()
+}
+
+fn is_waiting(cause: &ConnectCause) -> bool {
+    cause.not_authorized().is_some_and(|why| why.remedy == Remedy::Waiting)
+}
+
+fn dial_hints(server: &str, cause: &ConnectCause, spec: &HttpSpec) -> Vec<String> {
     let url = spec.shown_url();
     vec![match cause {
-        ConnectCause::Unauthorized { status: 401, .. } => LOGIN.to_owned(),
+        cause if is_waiting(cause) => UNAVAILABLE.to_owned(),
+        cause if cause.not_authorized().is_some_and(|why| why.remedy == Remedy::Reading) => NO_LOGIN.to_owned(),
+        cause if cause.needs_login() => login_hint(server, spec),
         ConnectCause::Unauthorized { .. } => {
             "it knows who asks and says no: another token, or another account".to_owned()
         }
@@ -190,11 +234,28 @@ fn is_foreign(gone: &Gone) -> bool {
     matches!(gone.cause, GoneCause::NotMcp(_) | GoneCause::EndlessLine)
 }
 
-fn judge(failed: &CallError) -> (Kind, Option<&'static str>) {
+fn judge(failed: &CallError, server: &str) -> (Kind, Option<String>) {
+    if let CallError::Unauthorized { .. } = failed {
+        return judge_authorization(failed, server);
+    }
+    let (kind, hint) = judge_answer(failed);
+    (kind, hint.map(str::to_owned))
+}
+
+fn judge_authorization(failed: &CallError, server: &str) -> (Kind, Option<String>) {
+    let hint = match failed.not_authorized().map(|why| &why.remedy) {
+        Some(Remedy::Scope(scope)) => format!("{LOG_IN} {server} --scope {} asks for more", shell_word(scope)),
+        Some(Remedy::Waiting) => return (Kind::Unreachable, Some(UNAVAILABLE.to_owned())),
+        Some(Remedy::Reading) if failed.needs_login() => NO_LOGIN.to_owned(),
+        _ if failed.needs_login() => format!("{LOG_IN} {server} logs you in"),
+        _ => return (Kind::Denied, None),
+    };
+    (Kind::LoginNeeded, Some(hint))
+}
+
+fn judge_answer(failed: &CallError) -> (Kind, Option<&'static str>) {
     match failed {
         CallError::Refused(_) | CallError::Task(_) => (Kind::Refused, None),
-        CallError::Unauthorized { status: 401, .. } => (Kind::LoginNeeded, Some(LOGIN)),
-        CallError::Unauthorized { .. } => (Kind::Denied, None),
         CallError::Status { status: 429, .. } => (Kind::Refused, Some("try again in a while")),
         CallError::Status { .. } => (Kind::Refused, None),
         CallError::Declined(_) => (Kind::Denied, Some("run it again to be asked again")),
@@ -213,5 +274,28 @@ fn judge(failed: &CallError) -> (Kind, Option<&'static str>) {
             (Kind::OffProtocol, Some("run it again with --debug to see the messages"))
         }
         _ => (Kind::Other, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_client::NotAuthorized;
+
+    use super::*;
+
+    #[test]
+    fn only_where_a_login_helps_is_there_a_hint_to_log_in() {
+        let mut spec = HttpSpec::new("https://h.example/mcp".parse().unwrap());
+        for (remedy, kind, part) in [
+            (Remedy::Login, Kind::LoginNeeded, "wharf auth docs logs you in"),
+            (Remedy::Waiting, Kind::Unreachable, UNAVAILABLE),
+            (Remedy::Reading, Kind::LoginNeeded, NO_LOGIN),
+        ] {
+            let why = Some(Box::new(NotAuthorized { remedy, reason: "why".to_owned() }));
+            let cause = ConnectCause::Unauthorized { status: 401, challenge: None, why };
+            assert_eq!((connect_kind(&cause), dial_hints("docs", &cause, &spec)), (kind, vec![part.to_owned()]));
+        }
+        spec.account = Some("my work\u{1b}".to_owned());
+        assert_eq!(login_words("docs", &spec), "docs --account \"my work\\\\u{1b}\"");
     }
 }

@@ -1,6 +1,6 @@
 //! Where and why a server is not to be had, in words that do not change. `docs/troubleshooting.md` has each of them.
 
-use wharf_client::{ConnectCause, Exit, Gone, GoneCause};
+use wharf_client::{ConnectCause, Exit, Gone, GoneCause, NotAuthorized};
 
 /// Why a server is not to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,7 @@ pub enum Code {
     HttpEndpoint,
     LoginNeeded,
     LoginDenied,
+    LoginUnavailable,
     HandshakeTimeout,
     HandshakeNotMcp,
     HandshakeRefused,
@@ -36,7 +37,7 @@ pub enum Code {
 
 impl Code {
     /// All of them with their words, in the order of the steps.
-    pub const ALL: [(Self, &'static str); 27] = [
+    pub const ALL: [(Self, &'static str); 28] = [
         (Self::ConfigMissing, "config.missing"),
         (Self::ConfigBroken, "config.broken"),
         (Self::ConfigDisabled, "config.disabled"),
@@ -57,6 +58,7 @@ impl Code {
         (Self::HttpEndpoint, "http.endpoint"),
         (Self::LoginNeeded, "login.needed"),
         (Self::LoginDenied, "login.denied"),
+        (Self::LoginUnavailable, "login.unavailable"),
         (Self::HandshakeTimeout, "handshake.timeout"),
         (Self::HandshakeNotMcp, "handshake.not_mcp"),
         (Self::HandshakeRefused, "handshake.refused"),
@@ -88,7 +90,8 @@ impl Code {
             ConnectCause::NoSuchDirectory { .. } => Self::PathNoDirectory,
             ConnectCause::Spawn(_) => Self::SpawnRefused,
             ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => Self::HttpSetup,
-            ConnectCause::Unauthorized { status: 401, .. } => Self::LoginNeeded,
+            cause if cause.needs_login() => Self::LoginNeeded,
+            cause if cause.not_authorized().is_some_and(NotAuthorized::may_pass) => Self::LoginUnavailable,
             ConnectCause::Unauthorized { .. } => Self::LoginDenied,
             ConnectCause::Status { .. } => Self::HttpStatus,
             ConnectCause::BadEndpoint { .. } => Self::HttpEndpoint,
@@ -103,6 +106,7 @@ impl Code {
     fn of_gone(gone: &Gone) -> Self {
         match (&gone.cause, gone.exit) {
             (GoneCause::NotMcp(_) | GoneCause::EndlessLine, _) => Self::HandshakeNotMcp,
+            (GoneCause::NotAuthorized(_), _) => Self::LoginDenied,
             (GoneCause::StoppedReading(_), _) => Self::HandshakeTimeout,
             (GoneCause::Unreachable { passing: false, .. }, _) => Self::TlsUntrusted,
             (GoneCause::Unreachable { .. } | GoneCause::Cut(_), _) => Self::HttpUnreachable,

@@ -1,12 +1,19 @@
 //! The steps themselves: from an entry to a connection, and what the connection shows.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use wharf::catalog::{Filter, Freshness, ListName, Listed, Mark, NameStyle, Section, SectionParts};
-use wharf_client::{CallError, CallOptions, ConnectOptions, ConnectTrace, Connection, Listing, Withheld, connect_to};
+use wharf_auth::{Account, Tokens};
+use wharf_client::{
+    Authorizer, CallError, CallOptions, ConnectOptions, ConnectTrace, Connection, Listing, Withheld, connect_to,
+};
 use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, Surroundings, Untrusted};
 
 use super::{Broken, Code, Step, StepState};
+use crate::accounts::{has_own, now};
+use crate::age::{Ago, Ends};
+use crate::clock::unix_time;
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -17,9 +24,15 @@ const LONGEST: usize = 400;
 
 type Connected = Result<Connection, Box<Broken>>;
 
+/// How a server is connected to, and as whom.
+pub struct Plan {
+    options: ConnectOptions,
+    account: Option<Account>,
+}
+
 /// Connects; the session closes the connection in the end.
 pub async fn connect(session: &Session, entry: &ServerEntry) -> (Vec<Step>, Connected) {
-    let (steps, connected) = connect_with(options(session, entry), entry).await;
+    let (steps, connected) = connect_with(plan(session, entry), entry).await;
     if let Ok(connection) = &connected {
         session.keep(connection);
     }
@@ -27,23 +40,28 @@ pub async fn connect(session: &Session, entry: &ServerEntry) -> (Vec<Step>, Conn
 }
 
 /// How an entry is connected to: as it says itself, unless `--timeout` says otherwise.
-pub fn options(session: &Session, entry: &ServerEntry) -> ConnectOptions {
+pub fn plan(session: &Session, entry: &ServerEntry) -> Plan {
     let mut options = session.connect_options(entry.name.as_str());
+    let account = session.account(entry);
+    options.authorizer = account.clone().map(|account| Arc::new(account) as Arc<dyn Authorizer>);
     if session.timeout().is_none() {
         let limits = &mut options.limits;
         limits.startup = entry.settings.startup_timeout.unwrap_or(limits.startup);
         limits.call = entry.settings.timeout.unwrap_or(limits.call);
     }
-    options
+    Plan { options, account }
 }
 
-pub async fn connect_with(options: ConnectOptions, entry: &ServerEntry) -> (Vec<Step>, Connected) {
+pub async fn connect_with(plan: Plan, entry: &ServerEntry) -> (Vec<Step>, Connected) {
+    let Plan { options, account } = plan;
     let around = options.surroundings.clone();
-    match connect_to(&entry.spec, options).await {
-        Ok(connection) => (steps(connection.trace(), entry, None), Ok(connection)),
+    let connected = connect_to(&entry.spec, options).await;
+    let login = login(&entry.spec, account.as_ref()).await;
+    match connected {
+        Ok(connection) => (steps(connection.trace(), entry, login, None), Ok(connection)),
         Err(error) => {
             let code = Code::of_cause(&error.cause);
-            let mut steps = steps(&error.trace, entry, Some(code));
+            let mut steps = steps(&error.trace, entry, login, Some(code));
             let failure = Failure::connecting(entry.name.as_str(), &entry.spec, &around, &error);
             steps.push(broken_step(&error.trace, code, &failure, (entry, &around)));
             (steps, Err(Box::new(Broken { code, failure })))
@@ -52,7 +70,7 @@ pub async fn connect_with(options: ConnectOptions, entry: &ServerEntry) -> (Vec<
 }
 
 /// What went well, step by step, up to where it broke.
-fn steps(trace: &ConnectTrace, entry: &ServerEntry, code: Option<Code>) -> Vec<Step> {
+fn steps(trace: &ConnectTrace, entry: &ServerEntry, login: String, code: Option<Code>) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for step in trace.steps.iter().filter(|step| step.outcome != wharf_client::StepOutcome::Failed) {
         let name = stage(step.name);
@@ -63,7 +81,7 @@ fn steps(trace: &ConnectTrace, entry: &ServerEntry, code: Option<Code>) -> Vec<S
         steps.push(Step::new(name, step.outcome.into(), Untrusted::new(detail)).took(step.duration));
     }
     if let ServerSpec::Http(spec) = &entry.spec {
-        on_the_way(&mut steps, spec, code);
+        on_the_way(&mut steps, spec, login, code);
     }
     steps
 }
@@ -80,7 +98,7 @@ fn stage(step: &str) -> &'static str {
 
 /// What is passed on the way to a server that is dialled, as far as it was passed. Nothing is dialled before the
 /// handshake, so the trace has none of it.
-fn on_the_way(steps: &mut Vec<Step>, spec: &HttpSpec, code: Option<Code>) {
+fn on_the_way(steps: &mut Vec<Step>, spec: &HttpSpec, login: String, code: Option<Code>) {
     let broke = code.map(Code::stage);
     if broke == Some("dial") {
         // Opened, so far, was only the way out.
@@ -96,7 +114,7 @@ fn on_the_way(steps: &mut Vec<Step>, spec: &HttpSpec, code: Option<Code>) {
     if broke != Some("tls") {
         passed.push(Step::new("tls", StepState::Ok, encryption(spec)));
         if broke != Some("login") {
-            passed.push(Step::new("login", StepState::Ok, login(spec)));
+            passed.push(Step::new("login", StepState::Ok, login));
         }
     }
     steps.splice(after..after, passed);
@@ -110,10 +128,20 @@ fn encryption(spec: &HttpSpec) -> String {
     }
 }
 
-fn login(spec: &HttpSpec) -> &'static str {
-    match spec.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
-        true => "the authorization it was given was taken",
-        false => "it wants none",
+/// Who asks, in words.
+async fn login(spec: &ServerSpec, account: Option<&Account>) -> String {
+    if matches!(spec, ServerSpec::Http(spec) if has_own(spec)) {
+        return "the authorization it was given was taken".to_owned();
+    }
+    let kept = match account {
+        Some(account) => account.standing().await.ok().and_then(|standing| standing.kept),
+        None => None,
+    };
+    match kept.and_then(|kept| kept.tokens) {
+        Some(Tokens { expires_at: Some(at), .. }) if at <= now() => format!("expired {}", Ago(unix_time(at))),
+        Some(Tokens { expires_at: Some(at), .. }) => format!("logged in, ends {}", Ends(unix_time(at))),
+        Some(_) => "logged in".to_owned(),
+        None => "it wants none".to_owned(),
     }
 }
 

@@ -24,7 +24,6 @@ pub fn next_step(code: Code, server: &Configured, failure: &Failure) -> String {
         Code::TlsUntrusted => {
             format!("name the certificates of your own authority as `ca` in {place}; nothing turns the check off")
         }
-        Code::LoginNeeded => format!("give it a token: an `Authorization` header under `headers` in {place}"),
         Code::HttpSetup => format!("mend its `url`, `headers`, `proxy` or `ca` in {place}"),
         Code::HandshakeTimeout => format!("wharf test {id} --timeout 60 gives it longer; --debug shows what it says"),
         Code::PingFailed | Code::ListFailed => format!("wharf test {id} --debug shows what it answers"),

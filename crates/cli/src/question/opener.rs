@@ -1,9 +1,12 @@
 //! Starting a browser: a program and its arguments, never a shell.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
 
+use wharf_config::on_path;
 use wharf_spec::Surroundings;
 
 /// What stands for the address in a command of `BROWSER`.
@@ -13,6 +16,7 @@ const PLACE: &str = "%s";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opener {
     commands: Vec<Vec<String>>,
+    around: Surroundings,
 }
 
 impl Opener {
@@ -21,25 +25,35 @@ impl Opener {
         let named = surroundings.var("BROWSER").and_then(|value| value.to_str()).unwrap_or_default();
         let named = named.split(':').filter_map(shlex::split).filter(|words| !words.is_empty());
         let desktop = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-        Self { commands: named.chain([vec![desktop.to_owned()]]).collect() }
+        Self { commands: named.chain([vec![desktop.to_owned()]]).collect(), around: surroundings.clone() }
     }
 
-    /// Starts a browser and does not wait for it. Its output goes nowhere, and Ctrl-C here does not reach it.
-    pub fn open(&self, url: &str) -> io::Result<()> {
+    /// Starts a browser and does not wait for it; `failed` hears of one that ends badly. Its output goes nowhere, and
+    /// Ctrl-C here does not reach it.
+    pub fn open(&self, url: &str, failed: impl FnOnce(ExitStatus) + Send + 'static) -> io::Result<()> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for words in &self.commands {
             let (program, arguments) = with_address(words, url);
+            let Some(program) = self.found(program) else { continue };
             let mut command = Command::new(program);
             command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             match command.process_group(0).spawn() {
                 Ok(mut child) => {
-                    std::thread::spawn(move || child.wait());
+                    std::thread::spawn(move || child.wait().ok().filter(|status| !status.success()).map(failed));
                     return Ok(());
                 }
                 Err(error) => last = error,
             }
         }
         Err(last)
+    }
+
+    /// A name is looked up in the entries of the path outside the project, so that no project brings its own.
+    fn found(&self, program: &str) -> Option<PathBuf> {
+        match program.contains('/') {
+            true => Some(PathBuf::from(program)).filter(|path| path.is_absolute()),
+            false => on_path(program, self.around.var("PATH").map_or(OsStr::new(""), |path| path), &self.around),
+        }
     }
 }
 
@@ -86,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_an_error() {
-        let opener = Opener { commands: vec![vec!["/no/such/program".to_owned()]] };
-        assert_eq!(opener.open("https://a.example/").unwrap_err().kind(), io::ErrorKind::NotFound);
+        let opener = opener(Some("/no/such/program:no-such-program:./relative"));
+        assert_eq!(opener.open("https://a.example/", drop).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -48,8 +48,8 @@ where
 {
     let mut tasks = JoinSet::new();
     for (position, server) in servers.iter().cloned().enumerate() {
+        let mut options = session.options_for(&server);
         let ServerEntry { name, spec, settings, .. } = server;
-        let mut options = session.connect_options(name.as_str());
         options.services = services.clone();
         heed(&mut options, &settings, session);
         tasks.spawn(async move {
@@ -77,7 +77,8 @@ where
     }
     session.console.clear();
     let lost = || Err(Failure::other("the task of this server was lost"));
-    results.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
+    let told = |result: Result<T, Failure>| result.map_err(|failure| session.in_full(failure));
+    results.into_iter().map(|result| told(result.unwrap_or_else(lost))).collect()
 }
 
 /// What a task has to tell.

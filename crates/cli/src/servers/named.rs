@@ -8,7 +8,7 @@ use wharf_config::Configured;
 use wharf_spec::{Admission, ServerEntry, ServerName, Untrusted, shown_url};
 
 use super::Dial;
-use crate::configured::{ConfigArgs, Configuration, refusal};
+use crate::configured::{ConfigArgs, Configuration, filed_key, refusal, with_login};
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -41,13 +41,17 @@ pub async fn all(session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), 
 pub async fn named(session: &Session, word: &str, dial: &Dial) -> Result<ServerEntry, Failure> {
     if is_address(word) {
         let mut servers = Vec::new();
-        dial.resolve(&[word.to_owned()], &mut servers)?;
+        dial.resolve(&[word.to_owned()], session, &mut servers)?;
         return servers.pop().ok_or_else(|| Failure::other("an address stands for no server"));
     }
     if let Some((file, name)) = entry_of_file(word) {
         return match of_project(session, file, name)? {
             Some(server) => session.configuration.entry_of(server).await,
-            None => of_file(session, file)?.entry(name).await,
+            None => {
+                let entry = of_file(session, file)?.entry(name).await?;
+                let key = filed_key(&session.surroundings.cwd.join(file), name);
+                Ok(with_login(entry, Some(key), session.configuration.account.clone()))
+            }
         };
     }
     if names(session)?.is_empty() {
@@ -58,6 +62,11 @@ pub async fn named(session: &Session, word: &str, dial: &Dial) -> Result<ServerE
     session.configuration.entry(word).await
 }
 
+/// The server that a word stands for, with nothing said of how it is dialled.
+pub async fn entry_of(session: &Session, word: &str) -> Result<ServerEntry, Failure> {
+    named(session, word, &Dial::default()).await
+}
+
 /// Whether a word is the address of a server.
 pub fn is_address(word: &str) -> bool {
     word.starts_with("http://") || word.starts_with("https://")
@@ -66,6 +75,15 @@ pub fn is_address(word: &str) -> bool {
 /// Whether a word is `FILE:NAME`.
 pub fn is_entry_of_file(word: &str) -> bool {
     entry_of_file(word).is_some()
+}
+
+/// What logins of a word are kept under, where it stands for no server that can be had.
+pub fn key_of(session: &Session, word: &str) -> String {
+    match (Url::parse(word), entry_of_file(word)) {
+        (Ok(url), _) if is_address(word) => url.to_string(),
+        (_, Some((file, name))) => filed_key(&session.surroundings.cwd.join(file), name),
+        _ => word.to_owned(),
+    }
 }
 
 /// The file and the name of `servers.json:name`.

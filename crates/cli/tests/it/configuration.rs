@@ -5,4 +5,4 @@ mod change;
 mod secrets;
 mod show;
 mod validate;
-mod world;
+pub mod world;

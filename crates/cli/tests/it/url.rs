@@ -80,7 +80,7 @@ fn a_header_goes_to_the_server_and_nowhere_else() {
     let (url, serving) = canned("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", 1);
     let ran =
         run(["tools", "--url", &url, "--header", "Authorization=Bearer hush", "--header", "X-Team: blue", "--debug"]);
-    check(&ran, 4, &["HTTP 401: it wants a login", "hint: give a token with --header"]);
+    check(&ran, 4, &["HTTP 401: it wants a login", "hint: it does not take the `Authorization` it was given"]);
     assert!(!ran.stderr.contains("hush") && !ran.stdout.contains("hush"), "{ran:?}");
     let seen = serving.join().unwrap();
     for line in ["authorization: Bearer hush", "x-team: blue", "mcp-method: server/discover"] {

@@ -106,8 +106,8 @@ fn what_is_wrong_with_an_address() {
         "header": {"url": "http://127.0.0.1:9/mcp", "headers": {"a b": "c"}},
     }));
     check(&house, &["closed"], "http.unreachable", 3, ("dial", "key=***"));
-    check(&house, &["login"], "login.needed", 4, ("login", "HTTP 401"));
-    check(&house, &["denied"], "login.denied", 5, ("login", "HTTP 403"));
+    check(&house, &["login"], "login.needed", 4, ("login", "the server wants a login"));
+    check(&house, &["denied"], "login.denied", 5, ("login", "the server does not allow this"));
     check(&house, &["path"], "http.status", 3, ("handshake", "HTTP 404"));
     check(&house, &["plain"], "tls.untrusted", 3, ("tls", "no secure connection"));
     check(&house, &["header"], "http.setup", 2, ("dial", "header"));

@@ -11,6 +11,16 @@ use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited, env_f
 /// A digest of everything that an approval is about.
 pub type ApprovalDigest = Fingerprint;
 
+/// What the members of a login are called that have a name of their own; the others go by their keys.
+const LOGIN: [(&str, &str); 6] = [
+    ("authorization_url", "login page"),
+    ("token_url", "token address"),
+    ("registration_url", "registration address"),
+    ("client_id", "client id"),
+    ("client_secret", "client secret"),
+    ("scope", "scope"),
+];
+
 /// Everything of a server that changes what runs, what is contacted or what it is given, as it is written: nothing is
 /// expanded but to find files. Where it stands, in which order keys come and how it is spaced is no part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,12 +169,13 @@ impl Facts<'_> {
 
     fn add_oauth(&mut self, oauth: &Oauth) {
         self.add("login", "OAuth".to_owned());
-        self.add_some("login page", oauth.authorization_url.as_ref());
-        self.add_some("token address", oauth.token_url.as_ref());
-        self.add_some("registration address", oauth.registration_url.as_ref());
-        self.add_some("client id", oauth.client_id.as_ref());
-        self.add_some("client secret", oauth.client_secret.as_ref());
-        self.add_some("scope", oauth.scope.as_ref());
+        for (name, text) in &oauth.texts {
+            match LOGIN.iter().find(|(key, _)| key == name) {
+                Some((_, what)) => self.add(what, text.value.clone()),
+                None => self.add_which("login", name, text.value.clone()),
+            }
+        }
+        oauth.callback_port.iter().for_each(|port| self.add_which("login", "callback_port", port.to_string()));
     }
 
     fn add(&mut self, what: &'static str, value: String) {

@@ -39,7 +39,7 @@ pub(super) fn program(command: &str, path: &str, cwd: &Path, around: &Surroundin
 
 /// The program of this name in the absolute entries of a path that are outside the project, so that no project brings
 /// its own.
-pub(crate) fn on_path(name: &str, path: &OsStr, around: &Surroundings) -> Option<PathBuf> {
+pub fn on_path(name: &str, path: &OsStr, around: &Surroundings) -> Option<PathBuf> {
     let is_trusted =
         |entry: &PathBuf| entry.is_absolute() && !project(around).is_some_and(|own| entry.starts_with(own));
     std::env::split_paths(path).filter(is_trusted).map(|entry| entry.join(name)).find(|file| is_executable(file))

@@ -1,5 +1,7 @@
 //! What asks again and what does not, what is shown, and what is remembered.
 
+mod warned;
+
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt, symlink};
@@ -9,6 +11,7 @@ use tempfile::TempDir;
 use wharf_spec::{HttpForm, Surroundings};
 
 use super::*;
+use crate::fields::OAUTH;
 use crate::tree::Position;
 use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Place, Reach, Sited};
 
@@ -199,6 +202,10 @@ fn what_changes_nothing_does_not_ask_again() {
     assert_eq!(machine.digest(&other), before);
 }
 
+fn login(name: &'static str, text: &str) -> Oauth {
+    Oauth { texts: vec![(name, sited(text))], callback_port: None }
+}
+
 fn http() -> DescribedHttp {
     DescribedHttp {
         url: sited("https://a.example/mcp"),
@@ -208,13 +215,13 @@ fn http() -> DescribedHttp {
         ca: Vec::new(),
         client_cert: None,
         mirror_arguments: true,
-        oauth: Some(Oauth { token_url: Some(sited("https://a.example/token")), ..Oauth::default() }),
+        oauth: Some(login("token_url", "https://a.example/token")),
     }
 }
 
 #[test]
 fn t03_whatever_changes_what_is_contacted_asks_again() {
-    let changes: [Mutation<DescribedHttp>; 13] = [
+    let changes: [Mutation<DescribedHttp>; 12] = [
         ("address", |http| http.url = sited("https://b.example/mcp")),
         ("form", |http| http.form = HttpForm::Sse),
         ("value of a header", |http| http.headers[0].1 = sited("2")),
@@ -225,9 +232,8 @@ fn t03_whatever_changes_what_is_contacted_asks_again() {
         ("client certificate", |http| http.client_cert = Some(sited("vars"))),
         ("mirrored arguments", |http| http.mirror_arguments = false),
         ("no login", |http| http.oauth = None),
-        ("token address", |http| http.oauth = Some(Oauth { token_url: Some(sited("x")), ..Oauth::default() })),
-        ("login page", |http| http.oauth.as_mut().unwrap().authorization_url = Some(sited("x"))),
-        ("client secret", |http| http.oauth.as_mut().unwrap().client_secret = Some(sited("x"))),
+        ("token address", |http| http.oauth = Some(login("token_url", "x"))),
+        ("callback port", |http| http.oauth.as_mut().unwrap().callback_port = Some(80)),
     ];
     let machine = Machine::new();
     let digest = |http| machine.digest(&described(Reach::Http(Box::new(http))));
@@ -237,112 +243,15 @@ fn t03_whatever_changes_what_is_contacted_asks_again() {
         change(&mut http);
         assert_ne!(digest(http), before, "{name}");
     }
+    for field in OAUTH {
+        let mut http = http();
+        http.oauth.as_mut().unwrap().texts.push((field.name, sited("x")));
+        assert_ne!(digest(http), before, "{}", field.name);
+    }
     let mut same = http();
     same.headers.reverse();
     same.headers[1].0 = "x-key".to_owned();
     assert_eq!(digest(same), before);
-}
-
-fn check_warns(words: &[&str], part: &str) {
-    let approvable = Approvable::of(&described(started(command(words))), &Surroundings::default());
-    let warnings = approvable.warnings();
-    match part {
-        "" => assert!(warnings.is_empty(), "{words:?}: {warnings:?}"),
-        part => assert!(warnings.iter().any(|warning| warning.contains(part)), "{words:?}: {warnings:?}"),
-    }
-    assert!(approvable.lines().len() >= words.len() + warnings.len());
-}
-
-/// T05: a program's name says nothing about what it runs.
-#[test]
-fn t05_interpreters_are_warned_of_and_asked_about_anew() {
-    let combinations: [&[&str]; 34] = [
-        &["sh", "-c", "x"],
-        &["/bin/bash", "-lc", "x"],
-        &["zsh", "-c", "x"],
-        &["dash", "-ec", "x"],
-        &["fish", "--command=x"],
-        &["python", "-c", "x"],
-        &["python3.12", "-Ic", "x"],
-        &["python3", "-cprint()"],
-        &["node", "-e", "x"],
-        &["node", "--eval", "x"],
-        &["node", "-pe", "x"],
-        &["node", "--require", "./x.js", "s.js"],
-        &["nodejs", "--import=data:x", "s.js"],
-        &["bun", "-e", "x"],
-        &["deno", "eval", "x"],
-        &["ruby", "-e", "x"],
-        &["perl", "-E", "x"],
-        &["php", "-r", "x"],
-        &["lua", "-e", "x"],
-        &["Rscript", "-e", "x"],
-        &["osascript", "-e", "x"],
-        &["pwsh", "-Command", "x"],
-        &["powershell.exe", "-EncodedCommand", "x"],
-        &["cmd", "/c", "x"],
-        &["npx", "-c", "x"],
-        &["npx", "--call=x"],
-        &["npm", "exec", "-c", "x"],
-        &["docker", "run", "--entrypoint", "sh", "image"],
-        &["docker", "run", "-v", "/:/host", "image"],
-        &["podman", "run", "--privileged", "image"],
-        &["env", "-S", "sh x"],
-        &["env", "A=1", "python3", "-c", "x"],
-        &["sudo", "timeout", "9", "bash", "-c", "x"],
-        &["anything", "--fine", "--eval=x"],
-    ];
-    let digest =
-        |words: &[&str]| Approvable::of(&described(started(command(words))), &Surroundings::default()).digest();
-    for words in combinations {
-        check_warns(words, "can run a text or another program");
-        assert_ne!(digest(words), digest(&words[..1]), "{words:?}");
-    }
-    let plain: [&[&str]; 6] = [
-        &["node", "server.js", "--port", "1"],
-        &["python", "-m", "server"],
-        &["bash", "run.sh"],
-        &["npx", "-y", "@scope/pkg@1.2.3"],
-        &["uvx", "pkg==1.0.4", "-v"],
-        &["/opt/server", "-c", "file"],
-    ];
-    plain.into_iter().for_each(|words| check_warns(words, ""));
-}
-
-#[test]
-fn packages_without_a_version_are_warned_of() {
-    let loose: [&[&str]; 10] = [
-        &["npx", "-y", "pkg"],
-        &["npx", "-y", "@scope/pkg"],
-        &["npx", "pkg@latest"],
-        &["npx", "pkg@^1.2.3"],
-        &["npx", "pkg@1.x.0"],
-        &["npx", "-p", "pkg", "run"],
-        &["uvx", "pkg"],
-        &["uvx", "--from", "git+https://x", "pkg==1.0.0"],
-        &["uv", "tool", "run", "pkg"],
-        &["env", "A=1", "npx", "--package=pkg", "run"],
-    ];
-    loose.into_iter().for_each(|words| check_warns(words, "has no fixed version"));
-}
-
-/// A description is looked at before anybody has agreed to anything, so that a large one must not hold us up.
-#[test]
-fn many_arguments_are_looked_at_once() {
-    for word in ["sh", "npx", "-c", "${A}"] {
-        let mut words = vec![word; 50_000];
-        words[0] = "npx";
-        assert!(Approvable::of(&described(started(command(&words))), &Surroundings::default()).lines().len() > 50_000);
-    }
-}
-
-#[test]
-fn variables_that_load_something_are_warned_of() {
-    let mut stdio = command(&["tool"]);
-    stdio.env = ["A", "LD_PRELOAD", "NODE_OPTIONS"].map(|name| (name.to_owned(), sited("x"))).to_vec();
-    let approvable = Approvable::of(&described(started(stdio)), &Surroundings::default());
-    let expected = ["`LD_PRELOAD` can make it run something else", "`NODE_OPTIONS` can make it run something else"];
-    assert_eq!(approvable.warnings(), expected);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use wharf_spec::Untrusted;
 
 use crate::expand::{Part, parts};
-use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Reach};
+use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
 
 /// Programs and those of their options that run a text, or something other than what the name promises. A single dash
 /// with one letter also stands for that letter among others, as in `-lc`.
@@ -87,13 +87,34 @@ pub(super) fn of(described: &Described, from_file: &[String]) -> Vec<String> {
                 given.extend(texts_of_stdio(stdio).flat_map(variables));
             }
         }
-        Reach::Http(http) if described.expands => given.extend(texts_of_http(http).flat_map(variables)),
-        Reach::Http(_) => {}
+        Reach::Http(http) => {
+            warnings.extend(of_address(http));
+            if described.expands {
+                given.extend(texts_of_http(http).flat_map(variables));
+            }
+        }
     }
     warnings.extend(given.iter().map(|name| format!("gets your {}", Untrusted::new(name.as_str()))));
     if described.trust {
         warnings.push("its tools are used without a question".to_owned());
     }
+    warnings
+}
+
+/// What of this machine's is used or sent somewhere, and by which way everything goes.
+fn of_address(http: &DescribedHttp) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let shown = |text: &Sited<String>| Untrusted::new(text.value.as_str()).to_string();
+    warnings.extend(http.proxy.iter().map(|proxy| format!("everything goes by way of the proxy `{}`", shown(proxy))));
+    warnings
+        .extend(http.ca.iter().map(|file| format!("whoever `{}` vouches for is taken for the server", shown(file))));
+    let Some(oauth) = &http.oauth else { return warnings };
+    for (file, at) in [("assertion_file", "token_url"), ("id_token_file", "idp_token_url")] {
+        let Some(file) = oauth.text(file) else { continue };
+        let whom = oauth.text(at).map_or("the authorization server".to_owned(), |url| format!("`{}`", shown(url)));
+        warnings.push(format!("what `{}` holds is sent to {whom}", shown(file)));
+    }
+    warnings.extend(oauth.text("private_key_file").map(|file| format!("signs with the key in `{}`", shown(file))));
     warnings
 }
 

@@ -66,6 +66,7 @@ impl<'a> Fields<'a> {
             Kind::Words => words(node).map(|words| self.words(field, words)),
             Kind::Flag => flag(node).map(|flag| self.put(field, Json::Bool(flag))),
             Kind::Inverse => flag(node).map(|flag| self.put(field, Json::Bool(!flag))),
+            Kind::Port => port(node).map(|port| self.put(field, Json::from(port))),
             Kind::Milliseconds => milliseconds(node, 1.0).map(|time| self.put(field, time)),
             Kind::Seconds | Kind::WholeSeconds => milliseconds(node, 1000.0).map(|time| self.put(field, time)),
             Kind::CommandLine => self.command_line(field, node),
@@ -285,6 +286,7 @@ fn unfit(field: &Field, node: &Node) -> String {
     let expected = match field.kind {
         Kind::Flag | Kind::Inverse => "a boolean",
         Kind::Milliseconds | Kind::Seconds | Kind::WholeSeconds => "a time",
+        Kind::Port => "a port",
         Kind::Pairs | Kind::HeaderVariables => "an object",
         Kind::Texts | Kind::Words | Kind::CommandLine | Kind::Handed | Kind::Scopes => "a list of texts",
         _ => "a text",
@@ -297,6 +299,11 @@ fn flag(node: &Node) -> Option<bool> {
         Value::Bool(flag) => Some(flag),
         _ => None,
     }
+}
+
+fn port(node: &Node) -> Option<u16> {
+    let Value::Number(text) = &node.value else { return None };
+    text.parse().ok().filter(|port| *port > 0)
 }
 
 fn words(node: &Node) -> Option<Vec<Json>> {

@@ -67,7 +67,7 @@ impl Filling {
             }
             (Kind::Words, Json::Array(_)) | (Kind::Flag, Json::Bool(_)) => Some(value.clone()),
             (Kind::Inverse, Json::Bool(flag)) => Some(Json::Bool(!flag)),
-            (Kind::Milliseconds, Json::Number(_)) => Some(value.clone()),
+            (Kind::Milliseconds | Kind::Port, Json::Number(_)) => Some(value.clone()),
             (Kind::Seconds, Json::Number(number)) => seconds(number),
             (Kind::WholeSeconds, Json::Number(number)) => self.whole_seconds(field, number),
             (Kind::Scopes, Json::String(scope)) => Some(scope.split_whitespace().collect()),

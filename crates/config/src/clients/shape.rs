@@ -66,6 +66,8 @@ pub(super) enum Kind {
     Flag,
     /// No or yes.
     Inverse,
+    /// The number of a port.
+    Port,
     /// A time as we count it.
     Milliseconds,
     /// A time in seconds.

@@ -5,8 +5,8 @@ use crate::Format;
 use super::Client;
 use super::dialect::Dialect;
 use super::shape::Kind::{
-    Address, Bearer, CommandLine, Flag, Handed, HeaderVariables, Inverse, Milliseconds, Pairs, Scopes, Seconds, Text,
-    Texts, Transport, WholeSeconds, Words,
+    Address, Bearer, CommandLine, Flag, Handed, HeaderVariables, Inverse, Milliseconds, Pairs, Port, Scopes, Seconds,
+    Text, Texts, Transport, WholeSeconds, Words,
 };
 use super::shape::{Field, Kind, Shape, both, ignored, missing, only_in};
 
@@ -42,7 +42,7 @@ const TRANSPORT: Kind = Transport { words: WORDS, required: false };
 
 const RULES: &str = "write `permissions` rules in the user configuration";
 
-const CALLBACK: Field = missing("oauth.callbackPort", "the port of the login's answer is chosen freely", "");
+const CALLBACK: Field = both("oauth.callbackPort", "oauth.callback_port", Port);
 
 static CLAUDE_CODE: Shape = Shape {
     format: Format::Json,
@@ -159,7 +159,7 @@ static CODEX: Shape = Shape {
         both("disabled_tools", "excludeTools", Words),
         both("scopes", "oauth.scope", Scopes),
         both("oauth.client_id", "oauth.client_id", Text),
-        missing("oauth.callback_port", "the port of the login's answer is chosen freely", ""),
+        both("oauth.callback_port", "oauth.callback_port", Port),
         missing("oauth_resource", "the resource of a login is found by discovery", ""),
         missing(
             "http_headers_helper",

@@ -11,9 +11,11 @@ use crate::approvals::look::on_path;
 /// What our secrets are filed under.
 const SERVICE: &str = "wharf";
 
-/// The program of a keyring.
+/// The system's keyring, reached through the program that comes with it. Everything here blocks, for 10 s at most.
+///
+/// What things are called goes to that program: letters, digits and `_.:%-` only.
 #[derive(Debug, Clone)]
-pub(super) struct Keyring {
+pub struct Keyring {
     kind: Kind,
     program: PathBuf,
 }
@@ -28,7 +30,7 @@ pub(super) enum Kind {
 
 impl Keyring {
     /// The keyring of this system, if its program is on the path.
-    pub(super) fn find(around: &Surroundings) -> Option<Self> {
+    pub fn find(around: &Surroundings) -> Option<Self> {
         let kind = if cfg!(target_os = "macos") { Kind::Security } else { Kind::SecretTool };
         Self::find_kind(kind, around)
     }
@@ -42,6 +44,14 @@ impl Keyring {
         Some(Self { kind, program })
     }
 
+    /// Looks a value up; nothing where the keyring merely does not know it.
+    pub fn find_value(&self, name: &str, around: &Surroundings) -> Result<Option<Secret>, SecretError> {
+        match self.lookup(name, around) {
+            Err(error) if error.is_missing() => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
     pub(super) fn lookup(&self, name: &str, around: &Surroundings) -> Result<Secret, SecretError> {
         match self.kind {
             Kind::SecretTool => self.program(&["lookup", "service", SERVICE, "name", name]),
@@ -50,7 +60,8 @@ impl Keyring {
         .run(around)
     }
 
-    pub(super) fn set(&self, name: &str, value: &Secret, around: &Surroundings) -> Result<(), SecretError> {
+    /// Keeps a value in the place of any before it.
+    pub fn set(&self, name: &str, value: &Secret, around: &Surroundings) -> Result<(), SecretError> {
         match self.kind {
             Kind::SecretTool => {
                 let label = format!("Wharf: {name}");
@@ -68,8 +79,8 @@ impl Keyring {
         }
     }
 
-    /// Says whether there was one; fails where it may still be there.
-    pub(super) fn remove(&self, name: &str, around: &Surroundings) -> Result<bool, SecretError> {
+    /// Forgets a value and says whether there was one; fails where it may still be there.
+    pub fn remove(&self, name: &str, around: &Surroundings) -> Result<bool, SecretError> {
         // `secret-tool clear` does not say whether there was anything.
         match self.lookup(name, around) {
             Err(error) if error.is_missing() => return Ok(false),

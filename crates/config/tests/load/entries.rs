@@ -1,7 +1,7 @@
 //! What an entry may say, and what is said about one that is wrong.
 
 use wharf_config::Referred;
-use wharf_spec::{EnvValue, HttpForm, ServerSpec};
+use wharf_spec::{Assertion, AuthSettings, Dpop, EnvValue, Grant, HttpForm, Secret, ServerSpec};
 
 use crate::support::{World, told};
 
@@ -31,6 +31,8 @@ fn a_bad_entry_is_told_with_its_place_and_costs_only_itself() {
         (r#""type": "ws", "url": "ws://h/""#, &["unknown_type 2:18 x"]),
         (r#""url": "http://h/", "oauth": {"client_id": 7}"#, &["wrong_type 2:53 x"]),
         (r#""url": "http://h/", "oauth": {"clientid": "7"}"#, &["unknown_key 2:40 x"]),
+        (r#""url": "http://h/", "oauth": {"callbackPort": 65536}"#, &["wrong_type 2:56 x"]),
+        (r#""url": "http://h/", "oauth": {"grant": "password"}"#, &["wrong_type 2:49 x"]),
         (r#""command": "a", "reconnect": {"attempts": 0, "maxMS": 1}"#, &["unknown_key 2:55 x", "wrong_type 2:52 x"]),
         (r#""command": null, "command": "b""#, &["duplicate_key 2:27 x", "no_transport 2:9 x"]),
         (r#""command": "a", "env": {"A": "1", "A": "2"}"#, &["duplicate_key 2:44 x"]),
@@ -131,6 +133,14 @@ fn what_cannot_be_expanded_costs_the_server_only() {
         (r#"{"command": "a", "env": {"A": "${secret:gone}"}}"#, "no_secret 1:52 x"),
         (r#"{"command": "a", "envFile": "none"}"#, "env_file 1:50 x"),
         (r#"{"url": "http://h/", "oauth": {"client_id": "${NONE}"}}"#, "unset_variable 1:66 x"),
+        (r#"{"url": "http://h/", "oauth": {"client_secret": "${secret:gone}"}}"#, "no_secret 1:70 x"),
+        (r#"{"url": "http://h/", "oauth": {"grant": "client_credentials"}}"#, "incomplete_login 1:62 x"),
+        (r#"{"url": "http://h/", "oauth": {"grant": "workload"}}"#, "incomplete_login 1:62 x"),
+        (r#"{"url": "http://h/", "oauth": {"grant": "enterprise", "id_token": "hush"}}"#, "incomplete_login 1:62 x"),
+        (
+            r#"{"url": "http://h/", "oauth": {"grant": "client_credentials", "private_key_file": "none"}}"#,
+            "key_file 1:104 x",
+        ),
         (r#"{"url": "hush"}"#, "bad_url 1:30 x"),
         (r#"{"url": "ftp://hush/"}"#, "bad_url 1:30 x"),
     ] {
@@ -167,6 +177,70 @@ fn what_a_login_refers_to_is_named() {
     let found: Vec<_> = references.into_iter().map(|reference| reference.to).collect();
     let id = Referred::Variable { name: "ID".to_owned(), has_default: false };
     assert_eq!(found, [id, Referred::Secret("pass".to_owned())]);
+}
+
+#[track_caller]
+fn check_login(oauth: &str, expected: impl FnOnce(&mut AuthSettings)) {
+    let world = World::new();
+    world.write("key.pem", "the key");
+    world.write("home/config.json", &format!(r#"{{"mcpServers": {{"x": {{"url": "http://h/", "oauth": {oauth}}}}}}}"#));
+    let ServerSpec::Http(spec) = world.resolve("x").unwrap().spec else { panic!("{oauth}") };
+    let mut wanted = AuthSettings::default();
+    expected(&mut wanted);
+    assert_eq!(*spec.login, wanted, "{oauth}");
+}
+
+#[test]
+fn a_login_is_resolved_to_what_it_needs() {
+    let secret = |text: &str| Secret::new(text);
+    check_login("{}", |_| ());
+    check_login(r#"{"clientId": "me", "client_secret": "hush", "callbackPort": 7777, "dpop": "never"}"#, |login| {
+        login.client_id = Some("me".to_owned());
+        login.client_secret = Some(secret("hush"));
+        login.callback_port = Some(7777);
+        login.dpop = Dpop::Never;
+    });
+    let pages = r#"{"authorization_url": "https://a/in", "device_url": "https://a/device", "issuer": "https://a/"}"#;
+    check_login(pages, |login| {
+        login.authorization_url = Some("https://a/in".to_owned());
+        login.device_url = Some("https://a/device".to_owned());
+        login.issuer = Some("https://a/".to_owned());
+    });
+    check_login(r#"{"grant": "client_credentials", "client_secret": "hush"}"#, |login| {
+        login.client_secret = Some(secret("hush"));
+        login.grant = Grant::ClientSecret;
+    });
+    let key = r#"{"grant": "client_credentials", "private_key": "hush", "signing_algorithm": "RS256"}"#;
+    check_login(key, |login| {
+        login.grant = Grant::ClientKey { key: secret("hush"), algorithm: Some("RS256".to_owned()) };
+    });
+    check_login(r#"{"grant": "workload", "assertion_file": "/run/token"}"#, |login| {
+        login.grant = Grant::Workload { assertion: Assertion::File("/run/token".into()) };
+    });
+    let enterprise = r#"{"grant": "enterprise", "idp_token_url": "https://i/", "idp_client_id": "c", "id_token": "t"}"#;
+    check_login(enterprise, |login| {
+        login.grant = Grant::Enterprise {
+            token_url: "https://i/".to_owned(),
+            client_id: "c".to_owned(),
+            client_secret: None,
+            id_token: Assertion::Given(secret("t")),
+        };
+    });
+}
+
+#[test]
+fn pages_in_two_places_need_a_word_on_where_tokens_come_from() {
+    let world = World::new();
+    for (more, is_enough) in [("", false), (r#", "token_url": "https://t/""#, true), (r#", "grant": "person""#, false)]
+    {
+        let oauth = format!(r#"{{"authorization_url": "https://a/", "device_url": "https://b/"{more}}}"#);
+        let entry = format!(r#"{{"mcpServers": {{"x": {{"url": "http://h/", "oauth": {oauth}}}}}}}"#);
+        world.write("home/config.json", &entry);
+        let problems = world.resolve("x").err().unwrap_or_default();
+        let codes: Vec<_> = problems.iter().map(|problem| problem.code).collect();
+        assert_eq!(codes, if is_enough { vec![] } else { vec!["incomplete_login"] }, "{oauth}");
+        assert!(problems.iter().all(|problem| problem.fix.as_ref().unwrap().contains("`token_url`")));
+    }
 }
 
 #[test]

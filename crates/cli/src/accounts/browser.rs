@@ -1,0 +1,203 @@
+//! Taking the person at the terminal to a login page: by their browser after a yes, or by showing them the address.
+
+use std::sync::Arc;
+
+use url::Url;
+use wharf_auth::{
+    AuthSettings, DevicePage, Lines, Loopback, Open, Page, Pasted, Visit, VisitError, Visitor, browser_argument,
+};
+use wharf_net::Pending;
+use wharf_spec::Untrusted;
+
+use crate::console::Console;
+use crate::question::{self, Opener};
+use crate::servers::shown_word;
+use crate::session::Session;
+use crate::style::{HEADING, NAME, QUIET, WARNING, paint};
+
+/// How a login page is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Showing {
+    /// In the browser after a yes; where nobody can be asked, as an address.
+    Asking,
+    /// In the browser at once.
+    AtOnce,
+    /// As an address, and the one that it leads back to may be pasted.
+    Address,
+    /// As a code to type on another device.
+    Code,
+}
+
+/// Takes the person at the terminal to login pages, and waits as long as `--timeout` says.
+pub fn visitor(session: &Session, settings: &AuthSettings, showing: Showing) -> Arc<dyn Visitor> {
+    let console = session.console.clone();
+    let browser = Browser { console: console.clone(), opener: Opener::of(&session.surroundings), showing };
+    let mut loopback = Loopback::new(settings, Arc::new(browser));
+    loopback.patience = session.timeout().unwrap_or(loopback.patience);
+    match showing {
+        Showing::Asking | Showing::AtOnce => Arc::new(loopback),
+        Showing::Address => Arc::new(Pasted { loopback, lines: Arc::new(Terminal(console)) }),
+        Showing::Code => Arc::new(OnAnotherDevice(loopback)),
+    }
+}
+
+struct OnAnotherDevice(Loopback);
+
+impl Visitor for OnAnotherDevice {
+    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+        self.0.prepare()
+    }
+
+    fn wants_device(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Clone)]
+struct Browser {
+    console: Arc<Console>,
+    opener: Opener,
+    showing: Showing,
+}
+
+impl Open for Browser {
+    fn open(&self, page: &Page) -> Pending<Result<(), VisitError>> {
+        let (browser, page) = (self.clone(), page.clone());
+        Box::pin(async move { browser.show(&page).await })
+    }
+
+    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+        let url = browser_argument(&page.url)?;
+        let complete = page.complete_url.as_deref().map(browser_argument).transpose()?;
+        let server = shown_word(&page.server);
+        let mut say = format!(
+            "{} wants you to log in. On any device, open\n  {url}\nand type {}",
+            paint(NAME, server),
+            paint(HEADING, Untrusted::new(page.code.as_str()).shortened(80)),
+        );
+        if let Some(complete) = complete.filter(|complete| *complete != url) {
+            say.push_str(&format!("\nor open {complete}"));
+        }
+        self.console.say(format_args!("{say}\n{}", waiting(page.lasts)));
+        Ok(())
+    }
+}
+
+impl Browser {
+    async fn show(&self, page: &Page) -> Result<(), VisitError> {
+        let url = browser_argument(&page.url)?;
+        let opens = match self.showing {
+            Showing::AtOnce => {
+                self.console.say(told(page, &url));
+                true
+            }
+            Showing::Asking if question::is_somebody_there() => {
+                if !question::confirm(&self.console, &told(page, &url), "Open it in your browser? [y/N]: ").await {
+                    return Err(VisitError::Declined);
+                }
+                true
+            }
+            _ => {
+                self.console.say(told(page, &url));
+                false
+            }
+        };
+        if opens {
+            self.start(&url);
+        }
+        if self.showing != Showing::Address {
+            self.console.say(paint(QUIET, "Waiting for you to come back from there; Ctrl-C gives up."));
+        }
+        Ok(())
+    }
+
+    /// A browser that does not start leaves the person with the address, which is shown.
+    fn start(&self, url: &str) {
+        let console = self.console.clone();
+        let failed = move |status| {
+            console
+                .warn(format_args!("no browser could be started ({status}); open it yourself: the address is above"));
+        };
+        match self.opener.open(url, failed) {
+            Ok(()) => self.console.say("Your browser is being opened."),
+            Err(error) => self.console.warn(format_args!("no browser could be started ({error}); open it yourself")),
+        }
+    }
+}
+
+fn waiting(lasts: u64) -> String {
+    paint(QUIET, format!("Waiting for you to finish there, for {} min at most; Ctrl-C gives up.", lasts.div_ceil(60)))
+        .to_string()
+}
+
+/// Who wants the login, where, and for what.
+fn told(page: &Page, url: &str) -> String {
+    let host = host_of(url).unwrap_or_default();
+    let server = shown_word(&page.server);
+    let mut say = format!("{} wants you to log in at {}", paint(NAME, server), paint(HEADING, &host));
+    if host_of(&page.issuer).is_none_or(|issuer| issuer != host) {
+        let issuer = Untrusted::new(page.issuer.as_str());
+        say.push_str(&format!("\n  {} on behalf of {}", paint(WARNING, "note:"), issuer.shortened(200)));
+    }
+    if let Some(scope) = &page.scope {
+        say.push_str(&format!("\n  for:     {}", Untrusted::new(scope.as_str()).shortened(400)));
+    }
+    say.push_str(&format!("\n  address: {url}"));
+    say
+}
+
+fn host_of(url: &str) -> Option<String> {
+    Url::parse(url).ok()?.host_str().map(str::to_owned)
+}
+
+/// Lines from whoever is at the standard input.
+struct Terminal(Arc<Console>);
+
+const PASTE: &str = "\
+When you are done there, your browser is sent to an address that begins with http://127.0.0.1. If it cannot open that,
+because it runs on another machine, copy the whole address and paste it here.";
+
+impl Lines for Terminal {
+    fn next(&self, complaint: Option<&'static str>) -> Pending<Option<String>> {
+        let console = self.0.clone();
+        let say = complaint.map_or(PASTE.to_owned(), |complaint| format!("  {}.", capital(complaint)));
+        Box::pin(async move { question::line(&console, &say, "Address: ").await })
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(server: &str, issuer: &str, url: &str) -> String {
+        let mut page = Page::new(url, issuer, "state");
+        page.server = server.to_owned();
+        anstream::adapter::strip_str(&told(&page, url)).to_string()
+    }
+
+    #[test]
+    fn whoever_has_another_host_than_the_page_is_named() {
+        let page = "https://accounts.example.org/authorize";
+        for (issuer, is_named) in [
+            ("https://accounts.example.org", false),
+            ("https://accounts.example.org:443/tenant", false),
+            ("https://accounts.example.org.evil.example", true),
+            ("https://accounts.example.org@evil.example", true),
+            ("https://evil.example", true),
+            ("", true),
+        ] {
+            assert_eq!(shown("docs", issuer, page).contains("on behalf of"), is_named, "{issuer}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_secrets() {
+        let shown = shown("http://h.example/mcp?key=HUSH", "https://a.example", "https://a.example/authorize");
+        assert!(shown.contains("h.example") && !shown.contains("HUSH"), "{shown}");
+    }
+}

@@ -1,0 +1,276 @@
+//! `wharf auth`: logs in at a server; `auth status` shows which logins there are.
+
+mod meant;
+mod status;
+
+use std::sync::Arc;
+
+use clap::Subcommand;
+use serde_json::json;
+use wharf_auth::{Kept, LoginError, TokenError, VaultError, VisitError};
+use wharf_client::Services;
+use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, Untrusted};
+
+use crate::accounts::{Showing, has_own, visitor};
+use crate::age::Ends;
+use crate::clock::{timestamp, unix_time};
+use crate::failure::{Ending, Failure, Kind, Outcome, login_words};
+use crate::servers::{OneServer, connect_one, shown_word};
+use crate::session::{Common, Session};
+use crate::style::{GOOD, NAME, QUIET, paint};
+
+pub use meant::Meant;
+pub use status::named;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Opens the login page in your browser after a yes, and waits for you to come back from there. The login is kept in the
+system's keyring where there is one that works, else in a file that only you can read; it is renewed by itself.
+How a server's login works can be said under `oauth` in its entry, where it cannot be discovered.
+
+Examples:
+  wharf auth docs
+  wharf auth docs --account work
+  wharf auth docs --no-browser
+  wharf auth https://example.org/mcp
+  wharf auth status"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// The server: a name of the configuration, an address, or FILE:NAME
+    #[arg(value_name = "SERVER")]
+    word: Option<String>,
+    /// Show the address instead of opening it, and take the one it leads back to from the standard input
+    #[arg(long, conflicts_with_all = ["device", "yes"])]
+    no_browser: bool,
+    /// Log in on another device, by a code to type there
+    #[arg(long, conflicts_with = "yes")]
+    device: bool,
+    /// Open the browser without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// What to ask for beside what was asked for before: words separated by blanks
+    #[arg(long, value_name = "SCOPES")]
+    scope: Option<String>,
+    #[command(flatten)]
+    server: OneServer,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show which logins there are, and how they stand
+    Status(status::Args),
+}
+
+impl Args {
+    pub fn common(&self) -> &Common {
+        match &self.action {
+            Some(Action::Status(status)) => &status.common,
+            None => &self.common,
+        }
+    }
+
+    fn showing(&self) -> Showing {
+        match self {
+            Self { no_browser: true, .. } => Showing::Address,
+            Self { device: true, .. } => Showing::Code,
+            Self { yes: true, .. } => Showing::AtOnce,
+            _ => Showing::Asking,
+        }
+    }
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    if let Some(Action::Status(status)) = &args.action {
+        return status::run(status, session).await;
+    }
+    let entry = args.server.resolve(session, args.word.as_deref()).await?;
+    let spec = dialled(&entry)?.clone();
+    let nowhere = || Failure::usage("there is no place to keep a login in").hint("set HOME or XDG_CONFIG_HOME");
+    let account = session.accounts.of(entry.name.as_str(), &spec).ok_or_else(nowhere)?;
+    let failed = |error: LoginError| explained(&error).about(entry.name.as_str());
+    // Nobody should log in at a page for nothing.
+    account.can_keep().await.map_err(failed)?;
+    let visitor = visitor(session, &spec.login, args.showing());
+    let login = match &args.scope {
+        Some(more) => account.log_in_for(more, visitor).await,
+        None => account.log_in(visitor).await,
+    };
+    let login = login.map_err(failed)?;
+    session.console.clear();
+    let place = account.standing().await.map(|standing| standing.place).unwrap_or_default();
+    let tools = tools(session, &entry).await;
+    told(session, &Done { entry: &entry, spec: &spec, kept: &login.kept, place: &place, tools: tools.as_ref() })?;
+    tools.map(|_| Ending::Fine)
+}
+
+/// How the server is dialled; fails where there is nothing to log in at.
+fn dialled(entry: &ServerEntry) -> Result<&HttpSpec, Failure> {
+    let name = entry.name.to_string();
+    let ServerSpec::Http(spec) = &entry.spec else {
+        let failure = Failure::usage("it is started here, so there is no login at it").about(&name);
+        return Err(failure.hint("what it needs to know goes into its `env`: wharf get shows its entry"));
+    };
+    if has_own(spec) {
+        let failure = Failure::usage("its entry says who asks, by an `Authorization` header or in its address");
+        return Err(failure.about(&name).hint("remove that to log in"));
+    }
+    Ok(spec)
+}
+
+/// Connects as whoever has just logged in.
+async fn tools(session: &Session, entry: &ServerEntry) -> Result<usize, Failure> {
+    let connection = connect_one(session, entry, &Services::default()).await?;
+    if !connection.facts().capabilities.tools {
+        return Ok(0);
+    }
+    let listed = connection.list_tools().await;
+    listed.map(|listing| listing.items.len()).map_err(|error| Failure::calling(&connection, error))
+}
+
+/// What there is to tell of a login.
+struct Done<'a> {
+    entry: &'a ServerEntry,
+    spec: &'a HttpSpec,
+    kept: &'a Kept,
+    place: &'a str,
+    tools: Result<&'a usize, &'a Failure>,
+}
+
+fn told(session: &Session, done: &Done<'_>) -> Result<(), Failure> {
+    let key = session.accounts.key(done.entry.name.as_str(), done.spec);
+    let tokens = done.kept.tokens.as_ref();
+    let (expires, scope) =
+        (tokens.and_then(|tokens| tokens.expires_at), tokens.and_then(|tokens| tokens.scope.as_deref()));
+    let scope = scope.or(done.kept.asked.as_deref());
+    let renewable = tokens.is_some_and(|tokens| tokens.refresh.is_some());
+    if session.console.manner.json {
+        // What went wrong afterwards has a document of its own.
+        let Ok(tools) = done.tools else { return Ok(()) };
+        return session.console.document(&json!({
+            "schema": 1, "success": true, "server": shown_word(&key.server), "account": key.account,
+            "issuer": done.kept.issuer, "scope": scope, "expires_at": expires.map(|at| timestamp(unix_time(at))),
+            "renewable": renewable, "place": done.place, "tools": tools,
+        }));
+    }
+    let say = |label: &str, text: &str| session.console.say(format_args!("  {} {text}", paint(QUIET, label)));
+    let issuer = Untrusted::new(done.kept.issuer.as_str());
+    let at = if done.kept.issuer.is_empty() { String::new() } else { format!(" at {}", issuer.shortened(200)) };
+    session.console.say(format_args!("{} {}{at}", paint(GOOD, "Logged in:"), paint(NAME, named(&key))));
+    if let Some(scope) = scope {
+        say("for:", &Untrusted::new(scope).shortened(400).to_string());
+    }
+    let ends = expires.map(|at| format!("ends {}", Ends(unix_time(at))));
+    let renewed = if renewable { "renewed by itself" } else { "not renewable" };
+    say("token:", &ends.into_iter().chain([renewed.to_owned()]).collect::<Vec<_>>().join(", "));
+    say("kept in:", done.place);
+    if let Ok(tools) = done.tools {
+        let noun = if *tools == 1 { "tool" } else { "tools" };
+        say(
+            "there:",
+            &format!("{tools} {noun}; wharf tools {} lists them", login_words(done.entry.name.as_str(), done.spec)),
+        );
+    }
+    Ok(())
+}
+
+/// Why there is no login, and what to do.
+pub fn explained(error: &LoginError) -> Failure {
+    let (kind, hint) = match error {
+        LoginError::Denied(_) | LoginError::Visit(VisitError::Declined) => {
+            (Kind::Denied, "run it again when you have changed your mind; --no-browser shows the address only")
+        }
+        LoginError::Visit(VisitError::TooLate(_)) => {
+            (Kind::TimedOut, "run it again; --timeout SECONDS waits longer, --no-browser takes a pasted address")
+        }
+        LoginError::Visit(_) => (Kind::Other, "--no-browser shows the address and takes the one it leads back to"),
+        LoginError::Discovery(_) => (
+            Kind::Unreachable,
+            "does it want a login at all? `headers.Authorization` takes a token, `oauth` says where to log in",
+        ),
+        LoginError::Registration(_) => {
+            (Kind::Unreachable, "register a client there by hand, and give its `client_id` under `oauth`")
+        }
+        LoginError::WrongResource { .. } | LoginError::Unsafe(_) | LoginError::Mismatch(_) => {
+            (Kind::OffProtocol, "nothing was shown to it; its owner has to mend that")
+        }
+        LoginError::Needed { .. } | LoginError::StepUps { .. } => (Kind::LoginNeeded, "log in by hand: wharf auth"),
+        LoginError::Unreachable(_) => (Kind::Unreachable, "is the network there? try again in a while"),
+        LoginError::Proof(_) => {
+            (Kind::Usage, "mend `oauth` in its entry: what the client proves itself with stands there")
+        }
+        LoginError::Token(error) if error.is_final() => (Kind::LoginNeeded, "run it again"),
+        LoginError::Token(TokenError::Refused { code, .. }) if lasting(code).is_some() => {
+            (Kind::Denied, lasting(code).unwrap_or_default())
+        }
+        LoginError::Vault(error) => return kept_badly(error),
+        _ => (Kind::Unreachable, "try again in a while; --debug shows more"),
+    };
+    Failure::of(kind, error).hint(hint)
+}
+
+/// What to do about a refusal that trying again does not change.
+pub fn lasting(code: &str) -> Option<&'static str> {
+    match code {
+        "invalid_client" | "unauthorized_client" => {
+            Some("it does not take this client: look at `client_id` and its secret under `oauth` in its entry")
+        }
+        "invalid_scope" => Some("it does not grant what was asked for: look at `scope` under `oauth` in its entry"),
+        "invalid_target" => {
+            Some("it gives no tokens for this server: look at `scope` and `resource` under `oauth` in its entry")
+        }
+        _ => None,
+    }
+}
+
+/// What is kept cannot be read or written.
+pub fn kept_badly(error: &VaultError) -> Failure {
+    let failure = Failure::other(error);
+    match error.fix() {
+        Some(fix) => failure.hint(fix),
+        None if matches!(error, VaultError::Damaged { .. }) => {
+            failure.hint("wharf auth SERVER puts it aside and starts anew")
+        }
+        None => failure.hint("wharf auth status shows where logins are kept"),
+    }
+}
+
+/// Runs something that blocks elsewhere.
+pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Failure::other("it was lost on the way"))
+}
+
+/// The vault of this command.
+pub fn vault(session: &Session) -> Result<Arc<crate::accounts::LazyVault>, Failure> {
+    let nowhere = || Failure::usage("there is no place to keep logins in").hint("set HOME or XDG_CONFIG_HOME");
+    session.accounts.vault().cloned().ok_or_else(nowhere)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_trying_again_does_not_change_is_to_be_mended() {
+        let refused = |code: &str| {
+            LoginError::Token(TokenError::Refused { code: code.to_owned(), description: None, status: 400 })
+        };
+        for (error, kind, part) in [
+            (LoginError::Proof("no key".to_owned()), Kind::Usage, "mend `oauth` in its entry"),
+            (refused("invalid_client"), Kind::Denied, "`client_id`"),
+            (refused("unauthorized_client"), Kind::Denied, "`client_id`"),
+            (refused("invalid_scope"), Kind::Denied, "`scope`"),
+            (refused("invalid_target"), Kind::Denied, "`scope`"),
+            (refused("invalid_grant"), Kind::LoginNeeded, "run it again"),
+            (refused("invalid_request"), Kind::Unreachable, "try again in a while"),
+        ] {
+            let failure = explained(&error);
+            assert!(failure.kind == kind && failure.hints.iter().any(|hint| hint.contains(part)), "{failure:?}");
+        }
+    }
+}

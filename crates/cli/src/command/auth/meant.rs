@@ -1,0 +1,79 @@
+//! Which logins a word means: those of a server that is there, or of one that was.
+
+use wharf_auth::AccountKey;
+use wharf_config::{Configured, Reach};
+use wharf_spec::{HttpSpec, ServerSpec};
+
+use crate::configured::login_key;
+use crate::failure::Failure;
+use crate::servers::{entry_of, key_of};
+use crate::session::Session;
+
+/// The logins that a word means.
+pub struct Meant {
+    /// What they are kept under.
+    pub server: String,
+    /// The account that is used there, where that is known.
+    pub account: Option<String>,
+    /// How the server is dialled, where it may be.
+    pub spec: Option<HttpSpec>,
+    /// Why there is no such server: whoever finds no login either says so.
+    pub missing: Option<Failure>,
+}
+
+impl Meant {
+    /// One that is not configured any more, or may not be used, may have logins all the same.
+    pub async fn by(session: &Session, word: &str) -> Self {
+        let account = session.configuration.account.clone();
+        match entry_of(session, word).await {
+            Ok(entry) => match entry.spec {
+                ServerSpec::Http(spec) => {
+                    let AccountKey { server, account } = session.accounts.key(entry.name.as_str(), &spec);
+                    Self { server, account: Some(account), spec: Some(spec), missing: None }
+                }
+                ServerSpec::Stdio(_) => {
+                    let failure = Failure::usage("it is started here, so there is no login at it").about(word);
+                    Self { server: key_of(session, word), account, spec: None, missing: Some(failure) }
+                }
+            },
+            Err(failure) => match session.configuration.find(word) {
+                Ok(server) => Self { server: kept_under(server), account, spec: None, missing: None },
+                Err(_) => Self { server: key_of(session, word), account, spec: None, missing: Some(failure) },
+            },
+        }
+    }
+}
+
+/// What the logins of a configured server are kept under.
+fn kept_under(server: &Configured) -> String {
+    login_key(server).unwrap_or_else(|| server.name.to_string())
+}
+
+/// The accounts that the configuration is for: at servers that are dialled, and have no header of their own that says
+/// who asks.
+pub async fn configured(session: &Session) -> Result<Vec<AccountKey>, Failure> {
+    let config = session.configuration.config()?;
+    let mut keys = Vec::new();
+    for server in &config.servers {
+        let Ok(Reach::Http(http)) = server.described.as_ref().map(|described| &described.reach) else { continue };
+        if http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+            continue;
+        }
+        let said = http.oauth.as_ref().and_then(|oauth| oauth.text("account")).map(|text| text.value.clone());
+        let account = match (&session.configuration.account, said) {
+            (Some(named), _) => named.clone(),
+            // What it refers to is looked up as it is when the server is dialled.
+            (None, Some(text)) if text.contains('$') => resolved(session, server).await.unwrap_or_default(),
+            (None, said) => said.unwrap_or_default(),
+        };
+        keys.push(AccountKey { server: kept_under(server), account });
+    }
+    Ok(keys)
+}
+
+async fn resolved(session: &Session, server: &Configured) -> Option<String> {
+    match session.configuration.entry_of(server).await.ok()?.spec {
+        ServerSpec::Http(spec) => spec.account,
+        ServerSpec::Stdio(_) => None,
+    }
+}

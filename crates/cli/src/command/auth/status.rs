@@ -1,0 +1,258 @@
+//! `wharf auth status`: which logins there are, how long they last, and what went wrong the last time.
+
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+use wharf_auth::{AccountKey, Kept, Vault as _, VaultError};
+use wharf_spec::Untrusted;
+
+use super::meant::{Meant, configured};
+use super::{apart, kept_badly, lasting, vault};
+use crate::accounts::{LazyVault, Place, now};
+use crate::age::{Ago, Ends};
+use crate::clock::{timestamp, unix_time};
+use crate::columns::{columns, left};
+use crate::failure::{Ending, Failure, Kind, Outcome};
+use crate::servers::shown_word;
+use crate::session::{Common, Session};
+use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Nobody is dialled. With a server, the exit code is 4 where it has no login that can be used.
+
+Examples:
+  wharf auth status
+  wharf auth status docs --json")]
+pub struct Args {
+    /// Only this server
+    #[arg(value_name = "SERVER")]
+    word: Option<String>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// How a login stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    LoggedIn,
+    Renewable,
+    NeedsLogin,
+    None,
+}
+
+/// One account, and what is kept of it.
+struct Row {
+    key: AccountKey,
+    kept: Result<Option<Kept>, VaultError>,
+    /// Where it is kept, where it is.
+    place: Option<Place>,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let vault = vault(session)?;
+    if let Some(trouble) = vault.trouble() {
+        session.console.warn(format_args!("{trouble}; {}", trouble.fix().unwrap_or_default()));
+    }
+    let meant = match &args.word {
+        Some(word) => Some(Meant::by(session, word).await),
+        None => None,
+    };
+    let wanted = match &meant {
+        Some(meant) => Wanted::of(meant, session),
+        None => {
+            Wanted { keys: configured(session).await?, server: None, account: session.configuration.account.clone() }
+        }
+    };
+    let used = meant.as_ref().and_then(|_| wanted.keys.first().cloned());
+    let place = vault.place();
+    let read = move || rows(&vault, wanted);
+    let rows = apart(read).await?.map_err(|error| kept_badly(&error))?;
+    if let Some(failure) = meant.and_then(|meant| meant.missing).filter(|_| rows.is_empty()) {
+        return Err(failure);
+    }
+    show(session, &rows, &place)?;
+    let is_usable = |row: &Row| matches!(row.state(), State::LoggedIn | State::Renewable);
+    let counts = |row: &&Row| used.as_ref().is_none_or(|used| row.key == *used);
+    let missing = args.word.is_some() && !rows.iter().filter(counts).any(is_usable);
+    Ok(if missing { Ending::Told(Kind::LoginNeeded) } else { Ending::Fine })
+}
+
+/// Which accounts are shown.
+struct Wanted {
+    /// Those that are, whether there is a login or not.
+    keys: Vec<AccountKey>,
+    /// Only logins of this one besides.
+    server: Option<String>,
+    /// Only logins under this name.
+    account: Option<String>,
+}
+
+impl Wanted {
+    fn of(meant: &Meant, session: &Session) -> Self {
+        let Meant { server, account, missing, .. } = meant;
+        let key = || AccountKey { server: server.clone(), account: account.clone().unwrap_or_default() };
+        let is_there = missing.is_none();
+        let only = session.configuration.account.clone();
+        Self { keys: is_there.then(key).into_iter().collect(), server: Some(server.clone()), account: only }
+    }
+}
+
+fn rows(vault: &LazyVault, wanted: Wanted) -> Result<Vec<Row>, VaultError> {
+    let Wanted { mut keys, server, account } = wanted;
+    let is_meant = |key: &AccountKey| {
+        server.as_ref().is_none_or(|server| key.server == *server)
+            && account.as_ref().is_none_or(|account| key.account == *account)
+    };
+    keys.extend(vault.keys()?.into_iter().filter(is_meant));
+    keys.sort();
+    keys.dedup();
+    Ok(keys.into_iter().map(|key| Row { kept: vault.load(&key), place: vault.place_of(&key), key }).collect())
+}
+
+impl Row {
+    fn state(&self) -> State {
+        let Ok(Some(kept)) = &self.kept else { return State::None };
+        let Some(tokens) = &kept.tokens else { return State::NeedsLogin };
+        match tokens.expires_at {
+            Some(at) if at <= now() && tokens.refresh.is_some() && !kept.last_error.as_deref().is_some_and(lasts) => {
+                State::Renewable
+            }
+            Some(at) if at <= now() => State::NeedsLogin,
+            _ => State::LoggedIn,
+        }
+    }
+
+    /// What went wrong the last time; escaped.
+    fn error(&self) -> Option<String> {
+        match &self.kept {
+            Err(error) => Some(Untrusted::new(error.to_string()).to_string()),
+            Ok(kept) => kept.as_ref()?.last_error.as_ref().map(|error| Untrusted::new(error.as_str()).to_string()),
+        }
+    }
+
+    fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref().ok()?.as_ref()
+    }
+
+    fn scope(&self) -> Option<&str> {
+        let kept = self.kept()?;
+        kept.tokens.as_ref().and_then(|tokens| tokens.scope.as_deref()).or(kept.asked.as_deref())
+    }
+
+    fn ends(&self) -> Option<SystemTime> {
+        self.kept()?.tokens.as_ref()?.expires_at.map(unix_time)
+    }
+
+    fn document(&self) -> Value {
+        json!({
+            "server": shown_word(&self.key.server),
+            "account": self.key.account,
+            "state": self.state().word(),
+            "issuer": self.kept().map(|kept| &kept.issuer),
+            "scope": self.scope(),
+            "expires_at": self.ends().map(timestamp),
+            "renewed_at": self.kept().map(|kept| timestamp(unix_time(kept.renewed_at))),
+            "place": self.place.as_ref().map(|place| &place.told),
+            "last_error": self.error(),
+        })
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let shown = |text: &str| Untrusted::new(text).shortened(200).to_string();
+        let state = match (self.state(), self.ends()) {
+            (State::LoggedIn, Some(ends)) => format!("logged in, ends {}", Ends(ends)),
+            (state, _) => state.told().to_owned(),
+        };
+        [
+            named(&self.key),
+            state,
+            self.kept().map(|kept| shown(&kept.issuer)).unwrap_or_default(),
+            self.scope().map(shown).unwrap_or_default(),
+            self.kept().map(|kept| Ago(unix_time(kept.renewed_at)).to_string()).unwrap_or_default(),
+            self.place.as_ref().map(|place| place.word.to_owned()).unwrap_or_default(),
+            self.error().unwrap_or_default(),
+        ]
+    }
+}
+
+/// Whether what was said is a refusal that trying again does not change.
+fn lasts(error: &str) -> bool {
+    error.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').any(|word| lasting(word).is_some())
+}
+
+impl State {
+    fn told(self) -> &'static str {
+        match self {
+            Self::LoggedIn => "logged in",
+            Self::Renewable => "expired, renewable",
+            Self::NeedsLogin => "needs login",
+            Self::None => "none",
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::LoggedIn => "logged_in",
+            Self::Renewable => "renewable",
+            Self::NeedsLogin => "needs_login",
+            Self::None => "none",
+        }
+    }
+}
+
+/// A server and the account there, as they are shown.
+pub fn named(key: &AccountKey) -> String {
+    let server = shown_word(&key.server);
+    match key.account.as_str() {
+        "" => server,
+        account => format!("{server} ({})", Untrusted::new(account).shortened(80)),
+    }
+}
+
+fn show(session: &Session, rows: &[Row], place: &str) -> Result<(), Failure> {
+    if session.console.manner.json {
+        let items: Vec<Value> = rows.iter().map(Row::document).collect();
+        return session.console.document(&json!({ "schema": 1, "place": place, "items": items }));
+    }
+    if rows.is_empty() {
+        session.console.say("There are no logins, and no configured server is for one; log in with: wharf auth SERVER");
+        return Ok(());
+    }
+    let cells: Vec<[String; 7]> = rows.iter().map(Row::cells).collect();
+    let headings = left(["SERVER", "LOGIN", "ISSUER", "SCOPE", "RENEWED", "KEPT IN", "LAST ERROR"]);
+    let style = |cell: &str| match cell {
+        cell if cell.starts_with("logged in") => GOOD,
+        cell if cell.starts_with("expired") => WARNING,
+        cell if cell.starts_with("needs") => BAD,
+        _ => QUIET,
+    };
+    let dress = |at: usize, cell: &str| match at {
+        0 => paint(NAME, cell).to_string(),
+        1 => paint(style(cell), cell).to_string(),
+        _ => cell.to_owned(),
+    };
+    session.console.print(columns(headings, &cells, session.console.width(), dress))?;
+    session.console.say(format_args!("{} {place}", paint(QUIET, "kept in:")));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_shown_without_secrets() {
+        let key = |server: &str, account: &str| AccountKey { server: server.to_owned(), account: account.to_owned() };
+        assert_eq!(named(&key("docs", "")), "docs");
+        assert_eq!(named(&key("docs", "w\u{1b}rk")), "docs (w\\u{1b}rk)");
+        assert_eq!(named(&key("https://h/mcp?key=hush", "")), "https://h/mcp?key=***");
+    }
+
+    #[test]
+    fn a_refusal_that_lasts_is_told_from_one_that_passes() {
+        assert!(lasts("the authorization server refused: invalid_client (unknown)"));
+        assert!(!lasts("the authorization server refused: temporarily_unavailable"));
+        assert!(!lasts("the authorization server gave no answer that counts: HTTP 503"));
+    }
+}

@@ -1,0 +1,118 @@
+//! `wharf logout`: gives logins back where the issuer takes them, and forgets them.
+
+use serde_json::json;
+use wharf_auth::{AccountKey, Vault as _, VaultError};
+use wharf_spec::HttpSpec;
+
+use super::auth::{Meant, apart, explained, kept_badly, named, vault};
+use crate::failure::{Ending, Failure, Outcome};
+use crate::servers::shown_word;
+use crate::session::{Common, Session};
+use crate::style::{GOOD, NAME, paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The tokens are revoked where the authorization server takes them back; they are forgotten here in any case.
+
+Examples:
+  wharf logout docs
+  wharf logout docs --account work
+  wharf logout docs --all")]
+pub struct Args {
+    /// The server: a name of the configuration, an address, or FILE:NAME
+    #[arg(value_name = "SERVER")]
+    word: String,
+    /// Every account there
+    #[arg(long, conflicts_with = "account")]
+    all: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let meant = Meant::by(session, &args.word).await;
+    let mut left = Vec::new();
+    for key in keys(args, session, &meant).await? {
+        if let Some(how) = log_out(session, &key, meant.spec.as_ref()).await? {
+            left.push((key, how));
+        }
+    }
+    match meant.missing.filter(|_| left.is_empty()) {
+        Some(failure) => Err(failure),
+        None => told(session, &args.word, &left),
+    }
+}
+
+/// The accounts that are meant.
+async fn keys(args: &Args, session: &Session, meant: &Meant) -> Result<Vec<AccountKey>, Failure> {
+    let server = meant.server.clone();
+    if args.all {
+        let vault = vault(session)?;
+        let keys = apart(move || vault.keys()).await?.map_err(|error| kept_badly(&error))?;
+        return Ok(keys.into_iter().filter(|key| key.server == server).collect());
+    }
+    Ok(vec![AccountKey { server, account: meant.account.clone().unwrap_or_default() }])
+}
+
+/// Why nothing was given back of a login that makes no sense.
+const UNREAD: &str = "what was kept of the login could not be read";
+
+/// How a login was left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Left {
+    GivenBack,
+    /// It is forgotten, and may be good for somebody who has a copy: why.
+    Forgotten(String),
+}
+
+impl Left {
+    fn why(&self) -> Option<&str> {
+        if let Self::Forgotten(why) = self { Some(why) } else { None }
+    }
+}
+
+/// Nothing where there was no login.
+async fn log_out(session: &Session, key: &AccountKey, spec: Option<&HttpSpec>) -> Result<Option<Left>, Failure> {
+    let (vault, wanted) = (vault(session)?, key.clone());
+    let kept = match apart(move || vault.load(&wanted)).await? {
+        // What cannot be read is forgotten all the same.
+        Err(VaultError::Damaged { .. }) => {
+            return Ok(forget(session, key).await?.then(|| Left::Forgotten(UNREAD.to_owned())));
+        }
+        kept => kept.unwrap_or_default(),
+    };
+    let address = kept.as_ref().and_then(|kept| kept.url.parse().ok());
+    let spec = spec.cloned().or_else(|| address.map(HttpSpec::new));
+    let Some(account) = spec.and_then(|spec| session.accounts.open(key.clone(), &spec)) else {
+        return Ok(forget(session, key).await?.then(|| Left::Forgotten(UNREAD.to_owned())));
+    };
+    let logout = account.log_out().await.map_err(|error| explained(&error).about(&shown_word(&key.server)))?;
+    Ok(logout.was_kept.then(|| logout.still_good.map_or(Left::GivenBack, Left::Forgotten)))
+}
+
+async fn forget(session: &Session, key: &AccountKey) -> Result<bool, Failure> {
+    let (vault, key) = (vault(session)?, key.clone());
+    apart(move || vault.remove(&key)).await?.map_err(|error| kept_badly(&error))
+}
+
+fn told(session: &Session, word: &str, left: &[(AccountKey, Left)]) -> Outcome {
+    if session.console.manner.json {
+        let accounts: Vec<&str> = left.iter().map(|(key, _)| key.account.as_str()).collect();
+        let revoked = left.iter().all(|(_, how)| *how == Left::GivenBack);
+        let server = shown_word(word);
+        let document =
+            json!({ "schema": 1, "success": true, "server": server, "accounts": accounts, "revoked": revoked });
+        session.console.document(&document)?;
+        return Ok(Ending::Fine);
+    }
+    for (key, how) in left {
+        session.console.say(format_args!("{} {}", paint(GOOD, "Logged out:"), paint(NAME, named(key))));
+        if let Some(why) = how.why() {
+            session.console.warn(format_args!("the tokens are forgotten here and were not taken back: {why}"));
+        }
+    }
+    if left.is_empty() {
+        session.console.say(format_args!("There was no login at {}.", paint(NAME, shown_word(word))));
+    }
+    Ok(Ending::Fine)
+}

@@ -1,0 +1,169 @@
+//! Whose logins are whose, how they are shown, and what is said where one cannot be had or kept.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+use wharf_testkit::authd::Refresh;
+
+use crate::auth::{Scene, ended, sent_back, shown_address, visit};
+use crate::configuration::world::{SHARED, USER};
+use crate::support::Ran;
+
+impl Scene {
+    /// Makes the user's configuration anew, with this entry.
+    fn configure(&self, store: &str, docs: Value) {
+        let servers = json!({ "docs": docs });
+        self.world.write(USER, &json!({ "tokenStore": store, "mcpServers": servers }).to_string());
+    }
+
+    /// Writes what is kept, as somebody else would.
+    fn keep(&self, text: &str) {
+        std::fs::write(self.kept(), text).unwrap();
+        std::fs::set_permissions(self.kept(), std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    #[track_caller]
+    fn check(&self, args: &[&str], code: i32, parts: &[&str]) -> Ran {
+        let ran = self.run(args);
+        assert_eq!(ran.code, Some(code), "{args:?}: {ran:?}");
+        for part in parts {
+            assert!(ran.stderr.contains(part) || ran.stdout.contains(part), "{part:?} is missing: {ran:?}");
+        }
+        ran
+    }
+}
+
+#[test]
+fn a_projects_server_has_logins_of_its_own() {
+    let scene = Scene::new();
+    assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
+    let entry = json!({ "mcpServers": { "docs": { "url": scene.authd.server_url() } } });
+    let file = scene.world.write(SHARED, &entry.to_string());
+    let key = format!("{}:docs", file.display());
+    let shown = scene.run(&["approve", "--json"]).json();
+    let digest = shown["items"][0]["digest"].as_str().unwrap().to_owned();
+    scene.check(&["approve", "docs", "--digest", &digest], 0, &[]);
+    scene.check(&["tools", "docs"], 4, &[&format!("wharf auth {key} logs you in")]);
+    scene.check(&["auth", "status", "docs"], 4, &[]);
+    assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
+    scene.check(&["tools", "docs"], 0, &[]);
+    scene.check(&["logout", "docs"], 0, &["Logged out: "]);
+    scene.check(&["tools", "docs"], 4, &[]);
+    // The user's own was never touched.
+    std::fs::remove_file(file).unwrap();
+    scene.check(&["tools", "docs"], 0, &[]);
+}
+
+#[test]
+fn an_entry_of_a_file_has_logins_that_can_be_looked_at_and_left() {
+    let scene = Scene::new();
+    let entry = json!({ "mcpServers": { "docs": { "url": scene.authd.server_url() } } });
+    scene.world.write("home/project/other.json", &entry.to_string());
+    scene.check(&["tools", "other.json:docs"], 4, &["other.json:docs logs you in"]);
+    assert_eq!(scene.log_in(&["auth", "other.json:docs", "--yes"]).code, Some(0));
+    scene.check(&["tools", "other.json:docs"], 0, &[]);
+    scene.check(&["tools", "docs"], 4, &[]);
+    scene.check(&["auth", "status", "other.json:docs"], 0, &["logged in", "file"]);
+    std::fs::remove_file(scene.world.path("home/project/other.json")).unwrap();
+    scene.check(&["auth", "status", "other.json:docs"], 0, &["logged in"]);
+    scene.check(&["logout", "other.json:docs"], 0, &["Logged out: "]);
+    scene.check(&["logout", "other.json:docs"], 2, &["there is no file"]);
+}
+
+#[test]
+fn the_account_is_part_of_every_next_step() {
+    let scene = Scene::new();
+    scene.check(&["tools", "docs", "--account", "my work"], 4, &["wharf auth docs --account 'my work' logs you in"]);
+    scene.check(&["auth", "status", "docs", "--account", "work"], 4, &["docs (work)", "none"]);
+    scene.configure("file", json!({ "url": scene.authd.server_url(), "oauth": { "account": "work" } }));
+    assert_eq!(scene.log_in(&["auth", "docs", "--account", "home", "--yes"]).code, Some(0));
+    scene.check(&["tools", "docs"], 4, &["wharf auth docs --account work logs you in"]);
+    scene.check(&["auth", "status", "docs"], 4, &["docs (home)", "docs (work)"]);
+    scene.check(&["auth", "status"], 0, &["docs (home)", "docs (work)"]);
+    scene.check(&["auth", "status", "docs", "--account", "home"], 0, &["docs (home)"]);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_said_unless_there_is_a_login() {
+    let scene = Scene::new();
+    for args in [&["auth", "status", "notthere"][..], &["logout", "notthere"], &["logout", "notthere", "--all"]] {
+        scene.check(args, 2, &["there is no server `notthere`", "`docs`"]);
+    }
+    scene.check(&["auth", "status", "local"], 2, &["there is no login at it"]);
+    assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
+    let servers = json!({ "other": { "url": scene.authd.server_url() } });
+    scene.world.write(USER, &json!({ "tokenStore": "file", "mcpServers": servers }).to_string());
+    scene.check(&["auth", "status", "docs"], 0, &["logged in"]);
+    scene.check(&["logout", "docs"], 0, &["Logged out: docs"]);
+    scene.check(&["logout", "docs"], 2, &["there is no server `docs`"]);
+}
+
+#[test]
+fn a_browser_that_does_not_start_leaves_the_address() {
+    let scene = Scene::new();
+    let browser = scene.world.write("bin/xdg-open", "#!/bin/sh\nexit 3\n");
+    std::fs::set_permissions(browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut child = scene.world.command(&["auth", "docs", "--yes"]).spawn().unwrap();
+    let mut talk = BufReader::new(child.stderr.take().unwrap());
+    let page = shown_address(&mut talk);
+    let said = |line: std::io::Result<String>| line.unwrap().contains("no browser could be started");
+    assert!((&mut talk).lines().any(said), "nothing was said");
+    visit(&sent_back(&page));
+    let ran = ended(child, talk);
+    assert!(ran.code == Some(0) && ran.stderr.contains("Logged in: docs"), "{ran:?}");
+}
+
+#[test]
+fn a_keyring_that_is_not_there_leaves_a_list() {
+    let scene = Scene::new();
+    scene.configure("keyring", json!({ "url": scene.authd.server_url() }));
+    scene.keep(r#"{"version":1,"servers":{"docs":{"accounts":{"":{"in_keyring":true}}}}}"#);
+    let bin = scene.world.path("bin");
+    let mut status = scene.world.command(&["auth", "status"]);
+    let ran = crate::support::finished(status.env("PATH", bin).output().unwrap());
+    assert!(ran.code == Some(0) && ran.stderr.contains("the keyring cannot be used: there is none"), "{ran:?}");
+    assert!(ran.stdout.contains("docs") && ran.stdout.contains("keyring"), "{ran:?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_left() {
+    let scene = Scene::new();
+    scene.keep(r#"{"version":1,"servers":{"docs":{"accounts":{"":{"current":5}}}}}"#);
+    scene.check(&["logout", "docs"], 0, &["Logged out: docs", "could not be read"]);
+    scene.check(&["logout", "docs"], 0, &["There was no login at docs"]);
+    scene.keep("no JSON");
+    scene.check(&["auth", "status"], 1, &["is damaged", "wharf auth SERVER puts it aside and starts anew"]);
+    scene.check(&["logout", "docs"], 1, &["is damaged", "puts it aside and starts anew"]);
+    assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
+    let aside = scene.kept().with_file_name("mcp-auth.json.damaged-1");
+    assert_eq!(std::fs::read_to_string(aside).unwrap(), "no JSON");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_said() {
+    let scene = Scene::new();
+    std::fs::create_dir(scene.kept()).unwrap();
+    let login = scene.check(&["auth", "docs", "--yes"], 1, &["mcp-auth.json"]);
+    assert!(!login.stderr.contains("Logged in"), "{login:?}");
+}
+
+#[test]
+fn an_authorization_server_that_does_not_answer_is_no_server_that_has_ended() {
+    let scene = Scene::new();
+    assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
+    scene.authd.change(|switches| switches.refresh = Refresh::ServerError);
+    scene.authd.expire_access_tokens();
+    let why = scene.check(&["why", "docs"], 3, &["login.unavailable", "try again in a while"]);
+    assert!(!why.stdout.contains("spawn"), "{why:?}");
+    scene.check(&["tools", "docs"], 3, &["the authorization server cannot be reached"]);
+}
+
+#[test]
+fn what_is_missing_is_asked_for_by_name() {
+    let scene = Scene::new();
+    assert_eq!(scene.log_in(&["auth", "docs", "--account", "work", "--yes"]).code, Some(0));
+    scene.authd.require_scope("mcp:write");
+    let expected = "wharf auth docs --account work --scope mcp:write asks for more";
+    scene.check(&["call", "docs", "echo", "text=hi", "--account", "work"], 4, &[expected]);
+}

@@ -1,0 +1,134 @@
+//! What people are warned of before they approve.
+
+use super::*;
+
+fn check_warns(words: &[&str], part: &str) {
+    let approvable = Approvable::of(&described(started(command(words))), &Surroundings::default());
+    let warnings = approvable.warnings();
+    match part {
+        "" => assert!(warnings.is_empty(), "{words:?}: {warnings:?}"),
+        part => assert!(warnings.iter().any(|warning| warning.contains(part)), "{words:?}: {warnings:?}"),
+    }
+    assert!(approvable.lines().len() >= words.len() + warnings.len());
+}
+
+/// T05: a program's name says nothing about what it runs.
+#[test]
+fn t05_interpreters_are_warned_of_and_asked_about_anew() {
+    let combinations: [&[&str]; 34] = [
+        &["sh", "-c", "x"],
+        &["/bin/bash", "-lc", "x"],
+        &["zsh", "-c", "x"],
+        &["dash", "-ec", "x"],
+        &["fish", "--command=x"],
+        &["python", "-c", "x"],
+        &["python3.12", "-Ic", "x"],
+        &["python3", "-cprint()"],
+        &["node", "-e", "x"],
+        &["node", "--eval", "x"],
+        &["node", "-pe", "x"],
+        &["node", "--require", "./x.js", "s.js"],
+        &["nodejs", "--import=data:x", "s.js"],
+        &["bun", "-e", "x"],
+        &["deno", "eval", "x"],
+        &["ruby", "-e", "x"],
+        &["perl", "-E", "x"],
+        &["php", "-r", "x"],
+        &["lua", "-e", "x"],
+        &["Rscript", "-e", "x"],
+        &["osascript", "-e", "x"],
+        &["pwsh", "-Command", "x"],
+        &["powershell.exe", "-EncodedCommand", "x"],
+        &["cmd", "/c", "x"],
+        &["npx", "-c", "x"],
+        &["npx", "--call=x"],
+        &["npm", "exec", "-c", "x"],
+        &["docker", "run", "--entrypoint", "sh", "image"],
+        &["docker", "run", "-v", "/:/host", "image"],
+        &["podman", "run", "--privileged", "image"],
+        &["env", "-S", "sh x"],
+        &["env", "A=1", "python3", "-c", "x"],
+        &["sudo", "timeout", "9", "bash", "-c", "x"],
+        &["anything", "--fine", "--eval=x"],
+    ];
+    let digest =
+        |words: &[&str]| Approvable::of(&described(started(command(words))), &Surroundings::default()).digest();
+    for words in combinations {
+        check_warns(words, "can run a text or another program");
+        assert_ne!(digest(words), digest(&words[..1]), "{words:?}");
+    }
+    let plain: [&[&str]; 6] = [
+        &["node", "server.js", "--port", "1"],
+        &["python", "-m", "server"],
+        &["bash", "run.sh"],
+        &["npx", "-y", "@scope/pkg@1.2.3"],
+        &["uvx", "pkg==1.0.4", "-v"],
+        &["/opt/server", "-c", "file"],
+    ];
+    plain.into_iter().for_each(|words| check_warns(words, ""));
+}
+
+#[test]
+fn packages_without_a_version_are_warned_of() {
+    let loose: [&[&str]; 10] = [
+        &["npx", "-y", "pkg"],
+        &["npx", "-y", "@scope/pkg"],
+        &["npx", "pkg@latest"],
+        &["npx", "pkg@^1.2.3"],
+        &["npx", "pkg@1.x.0"],
+        &["npx", "-p", "pkg", "run"],
+        &["uvx", "pkg"],
+        &["uvx", "--from", "git+https://x", "pkg==1.0.0"],
+        &["uv", "tool", "run", "pkg"],
+        &["env", "A=1", "npx", "--package=pkg", "run"],
+    ];
+    loose.into_iter().for_each(|words| check_warns(words, "has no fixed version"));
+}
+
+/// A description is looked at before anybody has agreed to anything, so that a large one must not hold us up.
+#[test]
+fn many_arguments_are_looked_at_once() {
+    for word in ["sh", "npx", "-c", "${A}"] {
+        let mut words = vec![word; 50_000];
+        words[0] = "npx";
+        assert!(Approvable::of(&described(started(command(&words))), &Surroundings::default()).lines().len() > 50_000);
+    }
+}
+
+#[test]
+fn variables_that_load_something_are_warned_of() {
+    let mut stdio = command(&["tool"]);
+    stdio.env = ["A", "LD_PRELOAD", "NODE_OPTIONS"].map(|name| (name.to_owned(), sited("x"))).to_vec();
+    let approvable = Approvable::of(&described(started(stdio)), &Surroundings::default());
+    let expected = ["`LD_PRELOAD` can make it run something else", "`NODE_OPTIONS` can make it run something else"];
+    assert_eq!(approvable.warnings(), expected);
+}
+
+#[test]
+fn what_a_login_sends_elsewhere_is_warned_of() {
+    let check = |texts: &[(&'static str, &str)], expected: &[&str]| {
+        let mut http = DescribedHttp { headers: Vec::new(), ..http() };
+        http.proxy = Some(sited("http://p.example"));
+        http.ca = vec![sited("own.pem")];
+        let texts = texts.iter().map(|(name, text)| (*name, sited(text))).collect();
+        http.oauth = Some(Oauth { texts, callback_port: None });
+        let warnings =
+            Approvable::of(&described(Reach::Http(Box::new(http))), &Surroundings::default()).warnings().to_vec();
+        let ways = [
+            "everything goes by way of the proxy `http://p.example`",
+            "whoever `own.pem` vouches for is taken for the server",
+        ];
+        assert_eq!(warnings, [&ways[..], expected].concat());
+    };
+    check(&[], &[]);
+    check(
+        &[("token_url", "https://t.example/t"), ("assertion_file", "/run/t\u{1b}")],
+        &["what `/run/t\\u{1b}` holds is sent to `https://t.example/t`"],
+    );
+    check(&[("assertion_file", "a.jwt")], &["what `a.jwt` holds is sent to the authorization server"]);
+    check(
+        &[("idp_token_url", "https://i.example"), ("id_token_file", "id.jwt"), ("token_url", "https://t.example")],
+        &["what `id.jwt` holds is sent to `https://i.example`"],
+    );
+    check(&[("private_key_file", "key.pem")], &["signs with the key in `key.pem`"]);
+}

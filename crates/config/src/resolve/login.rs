@@ -1,0 +1,123 @@
+//! How to log in, from what was written to what a login needs.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use url::Url;
+use wharf_spec::{Assertion, AuthSettings, Dpop, Grant, Secret};
+
+use super::Filling;
+use crate::Problem;
+use crate::configured::{Oauth, Sited};
+
+/// The longest key that is read.
+const LONGEST_KEY: u64 = 64 << 10;
+
+impl Filling<'_> {
+    pub(super) fn login(&self, oauth: &Oauth) -> Result<AuthSettings, Problem> {
+        let text = |name| oauth.text(name).map(|template| self.text(template)).transpose();
+        let login = AuthSettings {
+            authorization_url: text("authorization_url")?,
+            token_url: text("token_url")?,
+            registration_url: text("registration_url")?,
+            device_url: text("device_url")?,
+            issuer: text("issuer")?,
+            client_id: text("client_id")?,
+            client_secret: text("client_secret")?.map(Secret::new),
+            client_metadata_url: text("client_metadata_url")?,
+            scope: text("scope")?,
+            callback_port: oauth.callback_port,
+            grant: self.grant(oauth)?,
+            dpop: match oauth.text("dpop").map(|word| word.value.as_str()) {
+                Some("always") => Dpop::Always,
+                Some("never") => Dpop::Never,
+                _ => Dpop::Automatic,
+            },
+        };
+        self.check_paired(oauth, &login)?;
+        Ok(login)
+    }
+
+    /// Refuses two pages in two places without a word on where tokens come from: whatever is found out about that, a
+    /// person would bring what one of them gave to somebody else.
+    fn check_paired(&self, oauth: &Oauth, login: &AuthSettings) -> Result<(), Problem> {
+        let (Some(page), Some(device), None) = (&login.authorization_url, &login.device_url, &login.token_url) else {
+            return Ok(());
+        };
+        let origin = |address: &str| Url::parse(address).ok().map(|url| url.origin());
+        let place = oauth.text("device_url").map(|text| &text.place);
+        let Some(place) = place.filter(|_| login.grant == Grant::Person && origin(page) != origin(device)) else {
+            return Ok(());
+        };
+        let text = "`authorization_url` and `device_url` are in two places, and nothing says where tokens come from";
+        let fix = "add `token_url` to `oauth`".to_owned();
+        Err(self.problem("incomplete_login", place, text.to_owned(), Some(fix)))
+    }
+
+    fn grant(&self, oauth: &Oauth) -> Result<Grant, Problem> {
+        let Some(grant) = oauth.text("grant") else { return Ok(Grant::Person) };
+        let needed = |name| {
+            let template = oauth.text(name).ok_or_else(|| self.incomplete(grant, &format!("`{name}`")))?;
+            self.text(template)
+        };
+        let optional = |name| oauth.text(name).map(|template| self.text(template)).transpose();
+        Ok(match grant.value.as_str() {
+            "client_credentials" => match self.key(oauth)? {
+                Some(key) => Grant::ClientKey { key, algorithm: optional("signing_algorithm")? },
+                None => {
+                    let either = "`client_secret`, `private_key` or `private_key_file`";
+                    oauth.text("client_secret").ok_or_else(|| self.incomplete(grant, either))?;
+                    Grant::ClientSecret
+                }
+            },
+            "enterprise" => Grant::Enterprise {
+                token_url: needed("idp_token_url")?,
+                client_id: needed("idp_client_id")?,
+                client_secret: optional("idp_client_secret")?.map(Secret::new),
+                id_token: self.assertion(oauth, grant, "id_token", "id_token_file")?,
+            },
+            "workload" => Grant::Workload { assertion: self.assertion(oauth, grant, "assertion", "assertion_file")? },
+            _ => Grant::Person,
+        })
+    }
+
+    /// The client's key, where it has one.
+    fn key(&self, oauth: &Oauth) -> Result<Option<Secret>, Problem> {
+        if let Some(key) = oauth.text("private_key") {
+            return self.text(key).map(|key| Some(Secret::new(key)));
+        }
+        let Some(template) = oauth.text("private_key_file") else { return Ok(None) };
+        let path = self.path(template)?;
+        match read(&path) {
+            Ok(key) => Ok(Some(Secret::new(key))),
+            Err(error) => {
+                let text = format!("the key in `{}` cannot be had: {error}", path.display());
+                Err(self.problem("key_file", &template.place, text, None))
+            }
+        }
+    }
+
+    fn assertion(&self, oauth: &Oauth, grant: &Sited<String>, given: &str, file: &str) -> Result<Assertion, Problem> {
+        match (oauth.text(given), oauth.text(file)) {
+            (Some(template), _) => self.text(template).map(|text| Assertion::Given(Secret::new(text))),
+            (None, Some(template)) => self.path(template).map(Assertion::File),
+            (None, None) => Err(self.incomplete(grant, &format!("`{given}` or `{file}`"))),
+        }
+    }
+
+    fn incomplete(&self, grant: &Sited<String>, missing: &str) -> Problem {
+        let text = format!("a login by `{}` needs {missing}", grant.value);
+        self.problem("incomplete_login", &grant.place, text, Some(format!("add {missing} to `oauth`")))
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    // Opening a pipe would wait for somebody to write.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+    }
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST_KEY).read_to_string(&mut text)?;
+    Ok(text)
+}
