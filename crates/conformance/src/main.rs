@@ -6,6 +6,8 @@
 
 mod arguments;
 mod headers;
+mod login;
+mod page;
 mod scenario;
 mod schema;
 mod services;
@@ -15,13 +17,13 @@ mod tour;
 use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use url::Url;
 use wharf_client::{ConnectOptions, Connection, connect_http};
 use wharf_spec::HttpSpec;
 
-use scenario::{NotBuilt, Scenario};
+use scenario::{Exercise, Scenario};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -33,7 +35,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&*error);
-            ExitCode::from(if error.is::<NotBuilt>() { 3 } else { 1 })
+            ExitCode::FAILURE
         }
     }
 }
@@ -48,17 +50,24 @@ fn run(scenario: &Scenario) -> Outcome {
 
 /// Connects, does what is to be done, and takes leave, also of a server with which it went wrong.
 async fn play(scenario: &Scenario) -> Outcome {
-    let connection = connect(&scenario.server).await?;
+    let connection = match connect(scenario).await {
+        Err(error) if scenario.exercise == Exercise::BeRefused => return login::is_refusal(&*error),
+        connected => connected?,
+    };
     let outcome = scenario.exercise.perform(&connection, scenario).await;
     connection.close().await;
     outcome
 }
 
-async fn connect(server: &Url) -> Outcome<Connection> {
+async fn connect(scenario: &Scenario) -> Outcome<Connection> {
     let mut options = ConnectOptions::default();
     options.name = "suite".to_owned();
     options.services = services::all();
-    Ok(connect_http(&HttpSpec::new(server.clone()), options).await?)
+    if scenario.is_protected() {
+        let account = login::account(&scenario.server, &scenario.name, scenario.context.as_deref())?;
+        options.authorizer = Some(Arc::new(account));
+    }
+    Ok(connect_http(&HttpSpec::new(scenario.server.clone()), options).await?)
 }
 
 /// Says why on stderr, which the suite shows. Nothing can be done about a stderr that is gone.

@@ -1,14 +1,25 @@
 //! Which scenario the suite plays, and what is to be done in it.
 
-use std::error::Error;
-use std::fmt;
-
 use url::Url;
 use wharf_client::Connection;
 
-use crate::{Outcome, headers, schema, skills, tour};
+use crate::{Outcome, headers, login, schema, skills, tour};
 
-/// What is to be done in each scenario. One that is not here fails: it must not pass by accident.
+/// Scenarios of servers that want a login. What comes after it is the same in all of them.
+const PROTECTED: &str = "auth/";
+
+/// Those of them in which something is wrong that has to be noticed: whoever gets in has failed.
+const REFUSED: [&str; 7] = [
+    "auth/scope-retry-limit",
+    "auth/resource-mismatch",
+    "auth/iss-supported-missing",
+    "auth/iss-wrong-issuer",
+    "auth/iss-unexpected",
+    "auth/iss-normalized",
+    "auth/metadata-issuer-mismatch",
+];
+
+/// What is to be done in each other scenario. One that is not here fails: it must not pass by accident.
 const TABLE: [(&str, Exercise); 15] = [
     ("initialize", Exercise::Tour),
     ("tools_call", Exercise::Tour),
@@ -42,11 +53,14 @@ pub enum Exercise {
     ListSkills,
     /// Loads a skill that is not what its entry says.
     RefuseSkill,
+    /// Finds out, at the latest with the first call, that the login cannot be trusted or is not enough.
+    BeRefused,
 }
 
 /// One start of this program.
 #[derive(Debug)]
 pub struct Scenario {
+    pub name: String,
     pub exercise: Exercise,
     pub server: Url,
     /// What the suite gives along, as JSON.
@@ -62,14 +76,21 @@ impl Scenario {
         let exercise = Exercise::of(&name)?;
         let server = std::env::args().skip(1).last().ok_or("the server's URL is missing")?;
         let server = Url::parse(&server).map_err(|error| format!("`{server}` is no URL: {error}"))?;
-        Ok(Self { exercise, server, context: std::env::var("MCP_CONFORMANCE_CONTEXT").ok() })
+        Ok(Self { name, exercise, server, context: std::env::var("MCP_CONFORMANCE_CONTEXT").ok() })
+    }
+}
+
+impl Scenario {
+    /// Whether the server wants a login.
+    pub fn is_protected(&self) -> bool {
+        self.name.starts_with(PROTECTED)
     }
 }
 
 impl Exercise {
     fn of(scenario: &str) -> Outcome<Self> {
-        if scenario.starts_with("auth/") {
-            return Err(NotBuilt.into());
+        if scenario.starts_with(PROTECTED) {
+            return Ok(if REFUSED.contains(&scenario) { Self::BeRefused } else { Self::Tour });
         }
         let found = TABLE.iter().find(|(name, _)| *name == scenario);
         let found = found.map(|(_, exercise)| *exercise);
@@ -85,21 +106,10 @@ impl Exercise {
             Self::EchoSchema => schema::echo(connection).await,
             Self::ListSkills => skills::list(connection).await,
             Self::RefuseSkill => skills::refuse(connection).await,
+            Self::BeRefused => login::be_refused(connection).await,
         }
     }
 }
-
-/// What a scenario of `auth/` is answered with.
-#[derive(Debug)]
-pub struct NotBuilt;
-
-impl fmt::Display for NotBuilt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("login is not built yet")
-    }
-}
-
-impl Error for NotBuilt {}
 
 #[cfg(test)]
 mod tests {
@@ -110,6 +120,8 @@ mod tests {
         for (name, expected) in [
             ("tools_call", Exercise::Tour),
             ("http-custom-headers", Exercise::GivenCalls),
+            ("auth/metadata-default", Exercise::Tour),
+            ("auth/iss-normalized", Exercise::BeRefused),
             ("sep-2640-client-verify-size", Exercise::RefuseSkill),
         ] {
             assert_eq!(Exercise::of(name).unwrap(), expected, "{name}");
@@ -118,7 +130,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_played_says_why() {
-        assert!(Exercise::of("auth/metadata-default").unwrap_err().is::<NotBuilt>());
         for name in ["tools_call_", ""] {
             let error = Exercise::of(name).unwrap_err();
             assert_eq!(error.to_string(), format!("nobody has looked at the scenario `{name}` yet"));

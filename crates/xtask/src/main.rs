@@ -27,7 +27,7 @@ usage: cargo xtask <chore>
   lint                            formatting and clippy, warnings denied
   test                            every test, against real servers too; then looks for leftovers
   prove [all|faults|http|sse      the fault and process tests many times over, told in
-        |processes|config]        docs/reliability.md
+        |processes|config|auth]   docs/reliability.md
         [--runs N]
   bench stdio [--quick]           calls per second next to other clients and to the limit of
         [--rounds N] [--secs S]   the pipes, told in docs/benchmarks.md

@@ -20,12 +20,13 @@ struct Proof {
     runs: usize,
 }
 
-const PROOFS: [Proof; 5] = [
+const PROOFS: [Proof; 6] = [
     Proof { name: "faults", package: "wharf-client", test: "faults", filter: Some("/stdio/"), runs: 20 },
     Proof { name: "http", package: "wharf-client", test: "faults", filter: Some("/http/"), runs: 20 },
     Proof { name: "sse", package: "wharf-client", test: "faults", filter: Some("/sse/"), runs: 20 },
     Proof { name: "processes", package: "wharf-cli", test: "ends", filter: None, runs: 5 },
     Proof { name: "config", package: "wharf-config", test: "torture", filter: None, runs: 20 },
+    Proof { name: "auth", package: "wharf-auth", test: "torture", filter: None, runs: 20 },
 ];
 
 pub fn prove(words: &[&str]) -> Outcome {
@@ -53,7 +54,9 @@ fn parse<'a>(words: &[&'a str]) -> Outcome<(&'a str, Option<usize>)> {
         match *word {
             "--runs" => runs = Some(number("--runs", words.next())?),
             name if name == "all" || PROOFS.iter().any(|proof| proof.name == name) => which = name,
-            other => return Err(format!("prove: faults, http, sse, processes, config or all, not {other}").into()),
+            other => {
+                return Err(format!("prove: faults, http, sse, processes, config, auth or all, not {other}").into());
+            }
         }
     }
     Ok((which, runs))
@@ -162,6 +165,7 @@ mod tests {
         assert_eq!(parse(&[]).unwrap(), ("all", None));
         assert_eq!(parse(&["processes", "--runs", "3"]).unwrap(), ("processes", Some(3)));
         assert_eq!(parse(&["config"]).unwrap(), ("config", None));
+        assert_eq!(parse(&["auth"]).unwrap(), ("auth", None));
         assert!(parse(&["--runs"]).is_err());
         assert!(parse(&["everything"]).is_err());
     }

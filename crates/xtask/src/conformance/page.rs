@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 
-use super::{NOT_BUILT, Played, REVISIONS};
+use super::{Played, REVISIONS};
 use crate::run::{Outcome, Surroundings, root};
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
@@ -40,8 +40,8 @@ fn introduction(version: &str) -> String {
          check passed. A warning of the suite is a failure. There is no list of failures that are expected.\n\
          - The client negotiates by itself in every scenario: it does not read which revision the suite plays.\n\
          - `sse-retry` measures a delay and has the machine to itself; of the others two run at once.\n\
-         - Scenarios of `{NOT_BUILT}` are not run, because login is not built yet. At 2025-03-26 the suite has \
-         no others.\n"
+         - In scenarios of `auth/` the client logs in as it would for a person, with the suite's page in the place of \
+         the browser's; what it keeps lives in memory.\n"
     )
 }
 

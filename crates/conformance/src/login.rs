@@ -1,0 +1,120 @@
+//! Logging in without a person: what the suite gives along becomes settings, and a login page answers at once.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use url::Url;
+use wharf_auth::{
+    Account, AccountKey, AccountOptions, Assertion, AuthSettings, Grant, Loopback, MemoryVault, Open, Page, VisitError,
+};
+use wharf_client::{CallOptions, ConnectError, Connection};
+use wharf_net::Pending;
+use wharf_spec::Secret;
+
+use crate::arguments::arguments_for;
+use crate::{Outcome, page};
+
+/// The document that describes this client; nobody fetches it here.
+const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+
+/// An account at the suite's server, which logs in by itself when it is asked to.
+pub fn account(server: &Url, scenario: &str, context: Option<&str>) -> Outcome<Account> {
+    let key = AccountKey { server: "suite".to_owned(), account: String::new() };
+    let mut options = AccountOptions::new(key, server.clone(), Arc::new(MemoryVault::default()));
+    options.settings = settings(scenario, context)?;
+    options.visitor = Some(Arc::new(Loopback::new(&options.settings, Arc::new(Nobody))));
+    Ok(Account::new(options))
+}
+
+/// Calls every tool, and expects to be told that the login is not enough for one of them.
+pub async fn be_refused(connection: &Connection) -> Outcome {
+    for tool in connection.list_tools().await?.items {
+        let arguments = arguments_for(tool.input_schema.as_ref())?;
+        if let Err(error) = connection.call_tool(&tool.name, &arguments, CallOptions::default()).await {
+            return if error.not_authorized().is_some() { Ok(()) } else { Err(error.into()) };
+        }
+    }
+    Err("nothing was noticed, and everything was done".into())
+}
+
+/// Whether connecting ended because the login cannot be trusted, and not by an accident.
+pub fn is_refusal(error: &(dyn Error + 'static)) -> Outcome {
+    let cause = error.downcast_ref::<ConnectError>().map(|error| &error.cause);
+    match cause.is_some_and(|cause| cause.not_authorized().is_some()) {
+        true => Ok(()),
+        false => Err(format!("something else went wrong: {error}").into()),
+    }
+}
+
+/// What the suite may give along.
+#[derive(Default, Deserialize)]
+struct Given {
+    client_id: Option<String>,
+    client_secret: Option<Secret>,
+    private_key_pem: Option<Secret>,
+    signing_algorithm: Option<String>,
+    idp_client_id: Option<String>,
+    idp_id_token: Option<Secret>,
+    idp_token_endpoint: Option<String>,
+    valid_jwt: Option<Secret>,
+}
+
+fn settings(scenario: &str, context: Option<&str>) -> Outcome<AuthSettings> {
+    let given: Given = context.map(serde_json::from_str).transpose()?.unwrap_or_default();
+    let grant = grant(scenario, &given)?;
+    let Given { client_id, client_secret, .. } = given;
+    let client_metadata_url = Some(DOCUMENT.to_owned());
+    Ok(AuthSettings { client_id, client_secret, client_metadata_url, grant, ..AuthSettings::default() })
+}
+
+/// How the scenario wants tokens to be got: what an owner of a server says in the configuration.
+fn grant(scenario: &str, given: &Given) -> Outcome<Grant> {
+    let missing = |what: &str| format!("the suite gave no {what}");
+    Ok(match scenario {
+        "auth/client-credentials-basic" => Grant::ClientSecret,
+        "auth/client-credentials-jwt" => Grant::ClientKey {
+            key: given.private_key_pem.clone().ok_or_else(|| missing("key"))?,
+            algorithm: given.signing_algorithm.clone(),
+        },
+        "auth/enterprise-managed-authorization" => Grant::Enterprise {
+            token_url: given.idp_token_endpoint.clone().ok_or_else(|| missing("identity provider"))?,
+            client_id: given.idp_client_id.clone().ok_or_else(|| missing("client of the identity provider"))?,
+            client_secret: None,
+            id_token: Assertion::Given(given.idp_id_token.clone().ok_or_else(|| missing("identity token"))?),
+        },
+        "auth/wif-jwt-bearer" => {
+            Grant::Workload { assertion: Assertion::Given(given.valid_jwt.clone().ok_or_else(|| missing("token"))?) }
+        }
+        _ => Grant::Person,
+    })
+}
+
+/// A browser without a person: the suite's pages send it straight back.
+struct Nobody;
+
+impl Open for Nobody {
+    fn open(&self, page: &Page) -> Pending<Result<(), VisitError>> {
+        let url = page.url.clone();
+        Box::pin(async move {
+            let sent_to = page::sent_to(&url).await.map_err(VisitError::NotPossible)?;
+            tokio::spawn(async move { page::sent_to(&sent_to).await });
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_along_becomes_settings() {
+        let context = r#"{"name":"auth/pre-registration","client_id":"me","client_secret":"hush"}"#;
+        let known = settings("auth/pre-registration", Some(context)).unwrap();
+        assert_eq!((known.client_id.as_deref(), known.grant), (Some("me"), Grant::Person));
+        assert_eq!(settings("auth/client-credentials-basic", Some(context)).unwrap().grant, Grant::ClientSecret);
+        assert!(settings("auth/client-credentials-jwt", Some(context)).is_err(), "there is no key");
+        assert_eq!(settings("auth/metadata-default", None).unwrap().client_id, None);
+    }
+}

@@ -1,0 +1,39 @@
+//! As much of a browser as the suite's login pages need: one plain request, and where its answer leads.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use url::Url;
+
+/// No page here has more to say.
+const LARGEST: u64 = 64 << 10;
+
+/// Visits a page and gives the address it sends visitors to; the page's own where it sends them nowhere.
+pub async fn sent_to(address: &str) -> Result<String, String> {
+    let url = Url::parse(address).map_err(|error| error.to_string())?;
+    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(80));
+    let mut stream = TcpStream::connect((host, port)).await.map_err(|error| error.to_string())?;
+    let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    let request = format!("GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
+    let mut answer = Vec::new();
+    stream.take(LARGEST).read_to_end(&mut answer).await.map_err(|error| error.to_string())?;
+    Ok(location(&String::from_utf8_lossy(&answer)).unwrap_or(address).to_owned())
+}
+
+fn location(answer: &str) -> Option<&str> {
+    let (head, _) = answer.split_once("\r\n\r\n")?;
+    let headers = head.lines().filter_map(|line| line.split_once(':'));
+    headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("location")).map(|(_, value)| value.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_says_where_it_sends_visitors() {
+        let answer = "HTTP/1.1 302 Found\r\nDate: x\r\nlocation: http://127.0.0.1:1/back?code=1\r\n\r\n";
+        assert_eq!(location(answer), Some("http://127.0.0.1:1/back?code=1"));
+        assert_eq!(location("HTTP/1.1 200 OK\r\nDate: x\r\n\r\nlocation: y"), None);
+    }
+}
