@@ -232,10 +232,19 @@ fn expanded(
     server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
 }
 
+/// What begins the key of a project's server, which goes by its name in that project.
+const PROJECT: &str = "project:";
+
 /// What a server's logins are kept under, where that is not its name: one that somebody else brings along has logins of
 /// its own, whatever it calls itself.
 pub fn login_key(server: &Configured) -> Option<String> {
-    server.layer.needs_approval().then(|| filed_key(&server.place.file, server.name.as_str()))
+    let key = || format!("{PROJECT}{}", filed_key(&server.place.file, server.name.as_str()));
+    server.layer.needs_approval().then(key)
+}
+
+/// The file and the name of a project's server, where that is what logins are kept under.
+pub fn of_project(key: &str) -> Option<(&str, &str)> {
+    key.strip_prefix(PROJECT)?.rsplit_once(':')
 }
 
 /// What logins of an entry of some file are kept under: `FILE:NAME`, as it may be typed anywhere.

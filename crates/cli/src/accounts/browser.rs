@@ -9,6 +9,7 @@ use wharf_auth::{
 use wharf_net::Pending;
 use wharf_spec::Untrusted;
 
+use crate::configured::of_project;
 use crate::console::Console;
 use crate::question::{self, Opener};
 use crate::servers::shown_word;
@@ -69,7 +70,7 @@ impl Open for Browser {
     fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
         let url = browser_argument(&page.url)?;
         let complete = page.complete_url.as_deref().map(browser_argument).transpose()?;
-        let server = shown_word(&page.server);
+        let server = asking(&page.server);
         let mut say = format!(
             "{} wants you to log in. On any device, open\n  {url}\nand type {}",
             paint(NAME, server),
@@ -133,7 +134,7 @@ fn waiting(lasts: u64) -> String {
 /// Who wants the login, where, and for what.
 fn told(page: &Page, url: &str) -> String {
     let host = host_of(url).unwrap_or_default();
-    let server = shown_word(&page.server);
+    let server = asking(&page.server);
     let mut say = format!("{} wants you to log in at {}", paint(NAME, server), paint(HEADING, &host));
     if host_of(&page.issuer).is_none_or(|issuer| issuer != host) {
         let issuer = Untrusted::new(page.issuer.as_str());
@@ -168,6 +169,11 @@ impl Lines for Terminal {
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// Who wants the login, by the name it goes by here.
+fn asking(server: &str) -> String {
+    shown_word(of_project(server).map_or(server, |(_, name)| name))
 }
 
 #[cfg(test)]

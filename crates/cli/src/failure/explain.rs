@@ -10,6 +10,7 @@ use wharf_spec::{HttpSpec, ServerSpec, StdioSpec, Surroundings, Untrusted};
 
 use super::{Failure, Kind, Report};
 use crate::accounts::has_own;
+use crate::configured::of_project;
 use crate::servers::is_address;
 
 /// Lines of stderr that go with a failed call.
@@ -113,6 +114,7 @@ fn login_hint(server: &str, spec: &HttpSpec) -> String {
 pub fn login_words(server: &str, spec: &HttpSpec) -> String {
     let word = match &spec.login_key {
         Some(key) if is_address(key) => shell_word(&spec.shown_url()),
+        Some(key) if of_project(key).is_some() => server.to_owned(),
         Some(key) => shell_word(key),
         None => server.to_owned(),
     };

@@ -12,6 +12,7 @@ use crate::accounts::{LazyVault, Place, now};
 use crate::age::{Ago, Ends};
 use crate::clock::{timestamp, unix_time};
 use crate::columns::{columns, left};
+use crate::configured::of_project;
 use crate::failure::{Ending, Failure, Kind, Outcome};
 use crate::servers::shown_word;
 use crate::session::{Common, Session};
@@ -203,7 +204,10 @@ impl State {
 
 /// A server and the account there, as they are shown.
 pub fn named(key: &AccountKey) -> String {
-    let server = shown_word(&key.server);
+    let server = match of_project(&key.server) {
+        Some((file, name)) => format!("{} of {}", shown_word(name), shown_word(file)),
+        None => shown_word(&key.server),
+    };
     match key.account.as_str() {
         "" => server,
         account => format!("{server} ({})", Untrusted::new(account).shortened(80)),
