@@ -15,4 +15,5 @@ pub mod below;
 pub mod cases;
 pub mod faultd;
 pub mod http_cases;
+pub mod modeld;
 pub mod oracle;

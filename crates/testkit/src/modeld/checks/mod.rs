@@ -1,0 +1,75 @@
+//! What the real APIs refuse, refused in their words: whoever passes here is not likely to be turned away there.
+//!
+//! Blocks and items of types that are not known here pass: the script may have said them.
+
+mod anthropic;
+mod chat;
+mod responses;
+mod tools;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::format::Format;
+use super::http::Request;
+use super::refusal::Refusal;
+
+/// Calls that were made after some thinking, each with the id of that: the one may not come back without the other.
+pub(super) type Thoughts = BTreeMap<String, String>;
+
+/// A request, and what is known when it arrives.
+pub(super) struct Asked<'a> {
+    pub format: Format,
+    pub request: &'a Request,
+    pub body: &'a Value,
+    pub keyless: bool,
+    pub thoughts: &'a Thoughts,
+}
+
+type Checked = Result<(), Refusal>;
+
+pub(super) fn check(asked: &Asked<'_>) -> Checked {
+    if asked.request.method != "POST" {
+        return Err(Refusal::new(405, "Method Not Allowed"));
+    }
+    if !asked.keyless {
+        has_key(asked)?;
+    }
+    if !asked.body.is_object() {
+        return Err(Refusal::invalid("The request body is not valid JSON"));
+    }
+    match asked.format {
+        Format::Anthropic => anthropic::check(asked),
+        Format::ChatCompletions => chat::check(asked.body),
+        Format::Responses => responses::check(asked.body, asked.thoughts),
+    }
+}
+
+fn has_key(asked: &Asked<'_>) -> Checked {
+    let bearer = asked.request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    let key = asked.request.header("x-api-key").filter(|_| asked.format == Format::Anthropic);
+    if key.or(bearer).is_some_and(|key| !key.is_empty()) {
+        return Ok(());
+    }
+    Err(match asked.format {
+        Format::Anthropic => Refusal::new(401, "x-api-key header is required"),
+        Format::ChatCompletions | Format::Responses => Refusal::new(401, "You didn't provide an API key."),
+    })
+}
+
+/// An OpenAI parameter that must be there.
+fn has_parameter(body: &Value, name: &str, is_right: impl Fn(&Value) -> bool) -> Checked {
+    let value = &body[name];
+    let wrong = |message: String, code| Err(Refusal::invalid(message).at(name).code(code));
+    match value {
+        Value::Null => wrong(format!("Missing required parameter: '{name}'."), "missing_required_parameter"),
+        value if !is_right(value) => wrong(format!("Invalid value for '{name}'."), "invalid_type"),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a value is a list with something in it.
+fn is_filled(value: &Value) -> bool {
+    value.as_array().is_some_and(|entries| !entries.is_empty())
+}

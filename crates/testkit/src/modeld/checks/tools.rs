@@ -1,0 +1,127 @@
+//! Definitions of tools: names, and what stands at the top of a schema.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::Checked;
+use crate::modeld::latest::entries;
+use crate::modeld::refusal::Refusal;
+
+/// Where a schema may not branch, or else a tool would take something other than an object.
+const BRANCHES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
+
+pub(super) fn anthropic(body: &Value) -> Checked {
+    let mut names = BTreeSet::new();
+    for (index, tool) in entries(&body["tools"]).iter().enumerate() {
+        // Tools of Anthropic's own have a type and no schema.
+        if tool["type"].as_str().is_some_and(|kind| kind != "custom") {
+            continue;
+        }
+        let name = tool["name"].as_str().unwrap_or_default();
+        let wrong = |what: &str| Err(Refusal::invalid(format!("tools.{index}.custom.{what}")));
+        if !is_name(name, 128) {
+            return wrong("name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'");
+        }
+        if !names.insert(name) {
+            return Err(Refusal::invalid("tools: Tool names must be unique."));
+        }
+        if let Some(problem) = input_schema_problem(&tool["input_schema"]) {
+            return wrong(problem);
+        }
+    }
+    Ok(())
+}
+
+fn input_schema_problem(schema: &Value) -> Option<&'static str> {
+    match schema["type"].as_str() {
+        _ if !schema.is_object() => Some("input_schema: Field required"),
+        None => Some("input_schema.type: Field required"),
+        Some("object") if branches(schema) => {
+            Some("input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level")
+        }
+        Some("object") => None,
+        Some(_) => Some("input_schema.type: Input should be 'object'"),
+    }
+}
+
+/// The tools of chat completions, whose definitions lie in a `function`.
+pub(super) fn chat(body: &Value) -> Checked {
+    for (index, tool) in entries(&body["tools"]).iter().enumerate() {
+        openai(&tool["function"], &format!("tools[{index}].function"))?;
+    }
+    Ok(())
+}
+
+/// The tools of responses; those of OpenAI's own have another type.
+pub(super) fn responses(body: &Value) -> Checked {
+    for (index, tool) in entries(&body["tools"]).iter().enumerate() {
+        if tool["type"] == "function" {
+            openai(tool, &format!("tools[{index}]"))?;
+        } else if tool["type"].is_null() {
+            return missing(format!("tools[{index}].type"));
+        }
+    }
+    Ok(())
+}
+
+fn openai(function: &Value, place: &str) -> Checked {
+    let name = function["name"].as_str().unwrap_or_default();
+    let param = format!("{place}.name");
+    if name.is_empty() {
+        return missing(param);
+    }
+    if name.len() > 64 {
+        let message = format!("Invalid '{param}': string too long. Expected a string with maximum length 64.");
+        return Err(Refusal::invalid(message).at(param).code("string_above_max_length"));
+    }
+    if !is_name(name, 64) {
+        let pattern = "Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.";
+        let message = format!("Invalid '{param}': string does not match pattern. {pattern}");
+        return Err(Refusal::invalid(message).at(param).code("invalid_value"));
+    }
+    // A function without parameters takes none.
+    let Some(problem) = function.get("parameters").and_then(|schema| schema_problem(schema, function)) else {
+        return Ok(());
+    };
+    let message = format!("Invalid schema for function '{name}': {problem}");
+    Err(Refusal::invalid(message).at(format!("{place}.parameters")).code("invalid_function_parameters"))
+}
+
+fn missing(param: String) -> Checked {
+    let message = format!("Missing required parameter: '{param}'.");
+    Err(Refusal::invalid(message).at(param).code("missing_required_parameter"))
+}
+
+fn schema_problem(schema: &Value, function: &Value) -> Option<String> {
+    let kind = schema["type"].as_str().unwrap_or("None");
+    if kind != "object" {
+        return Some(format!("schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."));
+    }
+    if branches(schema) || schema.get("enum").is_some() || schema.get("not").is_some() {
+        let not = "'oneOf'/'anyOf'/'allOf'/'enum'/'not'";
+        return Some(format!("schema must have type 'object' and not have {not} at the top level."));
+    }
+    if function["strict"] == true { strict_problem(schema) } else { None }
+}
+
+/// What strictness wants besides; looked at on the top level only.
+fn strict_problem(schema: &Value) -> Option<String> {
+    if schema["additionalProperties"] != false {
+        return Some("In context=(), 'additionalProperties' is required to be supplied and to be false.".to_owned());
+    }
+    let required = entries(&schema["required"]);
+    let mut properties = schema["properties"].as_object().into_iter().flat_map(|properties| properties.keys());
+    let missing = properties.find(|property| !required.iter().any(|name| name == property.as_str()))?;
+    let rule = "'required' is required to be supplied and to be an array including every key in properties.";
+    Some(format!("In context=(), {rule} Missing '{missing}'."))
+}
+
+fn branches(schema: &Value) -> bool {
+    BRANCHES.iter().any(|branch| schema.get(branch).is_some())
+}
+
+fn is_name(name: &str, longest: usize) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=longest).contains(&name.len()) && name.bytes().all(is_allowed)
+}

@@ -1,0 +1,51 @@
+//! Gates with names. All are closed at first; one that is open stays open.
+
+use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::ledger::locked;
+
+/// How often somebody who waits looks whether anybody still listens.
+const LOOK: Duration = Duration::from_millis(20);
+
+#[derive(Default)]
+pub(super) struct Gates {
+    opened: Mutex<Opened>,
+    turned: Condvar,
+}
+
+#[derive(Default)]
+struct Opened {
+    names: BTreeSet<String>,
+    all: bool,
+}
+
+impl Gates {
+    pub fn open(&self, name: &str) {
+        locked(&self.opened).names.insert(name.to_owned());
+        self.turned.notify_all();
+    }
+
+    pub fn open_all(&self) {
+        locked(&self.opened).all = true;
+        self.turned.notify_all();
+    }
+
+    /// Waits until a gate is open, or `is_over` says that nobody wants to pass any more; whether it is open.
+    pub fn pass(&self, name: &str, is_over: impl Fn() -> bool) -> bool {
+        let is_open = |opened: &Opened| opened.all || opened.names.contains(name);
+        let mut opened = locked(&self.opened);
+        while !is_open(&opened) && !is_over() {
+            opened = self.wait(opened);
+        }
+        is_open(&opened)
+    }
+
+    fn wait<'a>(&'a self, opened: MutexGuard<'a, Opened>) -> MutexGuard<'a, Opened> {
+        match self.turned.wait_timeout(opened, LOOK) {
+            Ok((opened, _)) => opened,
+            Err(poisoned) => poisoned.into_inner().0,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What all connections share, and the life of one of them.
+
+use std::io::{self, BufReader, Write};
+use std::sync::Mutex;
+
+use serde_json::Value;
+
+use super::checks::{self, Asked, Thoughts};
+use super::format::Format;
+use super::gates::Gates;
+use super::http::{self, Request};
+use super::latest::Latest;
+use super::ledger::{Ledger, Recorded, locked};
+use super::refusal::Refusal;
+use super::script::{Answer, Fail, Pace, Script};
+use super::turn::{Turn, identifier};
+use super::wire;
+use crate::below::Guest;
+
+/// What follows a status of 200 where the script wants garbage.
+const GARBAGE: &[u8] =
+    b"event: \xff\xfe\ndata: {\"type\": \"message_st\n\n<html>Bad Gateway</html>\ndata: [1, 2\n\n\0\0\0";
+
+pub(super) struct Shared {
+    script: Mutex<Script>,
+    pub ledger: Ledger,
+    pub gates: Gates,
+    thoughts: Mutex<Thoughts>,
+}
+
+impl Shared {
+    pub fn new(script: Script) -> Shared {
+        let (ledger, gates, thoughts) = Default::default();
+        Shared { script: Mutex::new(script), ledger, gates, thoughts }
+    }
+
+    pub fn add(&self, answer: Answer) {
+        locked(&self.script).turns.push(answer);
+    }
+
+    /// Why the real API would not answer, if so.
+    fn refusal(&self, format: Format, request: &Request, body: &Value) -> Option<Refusal> {
+        let keyless = locked(&self.script).keyless;
+        let thoughts = locked(&self.thoughts);
+        checks::check(&Asked { format, request, body, keyless, thoughts: &thoughts }).err()
+    }
+
+    /// The answer that the script has for a request.
+    fn answer(&self, format: Format, body: &Value) -> Result<Answer, Refusal> {
+        let latest = Latest::of(format, body);
+        let mut script = locked(&self.script);
+        if let Some(rule) = script.rules.iter().find(|rule| latest.fits(&rule.when)) {
+            return Ok(rule.answer.clone());
+        }
+        if script.turns.is_empty() {
+            return Err(Refusal::invalid("modeld: the script has no answer left"));
+        }
+        Ok(script.turns.remove(0))
+    }
+
+    /// Makes an answer ready, and remembers which of its calls were thought about.
+    fn turn(&self, number: usize, format: Format, answer: &Answer, body: &Value) -> Turn {
+        let turn = Turn::new(number, format, answer, body);
+        let thought = turn.calls().filter_map(|(id, index)| Some((id.to_owned(), turn.block_id("rs", index?))));
+        locked(&self.thoughts).extend(thought);
+        turn
+    }
+}
+
+/// Answers one connection until it ends.
+pub(super) fn attend(shared: &Shared, guest: Guest) {
+    let mut stream = BufReader::new(guest);
+    while let Ok(Some(request)) = Request::read(&mut stream) {
+        stream.get_ref().delivered();
+        let answered = respond(shared, stream.get_mut(), &request);
+        if answered.is_err() || request.is_last() {
+            return;
+        }
+    }
+}
+
+/// Answers one request; an error ends the connection.
+fn respond(shared: &Shared, guest: &mut Guest, request: &Request) -> io::Result<()> {
+    let Some(format) = Format::at(&request.path) else {
+        return write_whole(guest, &http::head(404, &[]), b"");
+    };
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let refused = shared.refusal(format, request, &body);
+    let answer = refused.map_or_else(|| shared.answer(format, &body), Err);
+    let number = shared.ledger.record(Recorded {
+        format,
+        headers: request.headers.clone(),
+        body: body.clone(),
+        refusal: answer.as_ref().err().map(|refusal| refusal.message.clone()),
+    });
+    let exchange = Exchange { shared, format, number, body: &body };
+    let delivered = match answer {
+        Ok(answer) => exchange.deliver(guest, &answer),
+        Err(refusal) => exchange.refuse(guest, &refusal, None),
+    };
+    if delivered.is_err() && guest.has_left() {
+        shared.ledger.record_left(number);
+    }
+    delivered
+}
+
+/// A request that has been recorded, on its way to an answer.
+struct Exchange<'a> {
+    shared: &'a Shared,
+    format: Format,
+    number: usize,
+    body: &'a Value,
+}
+
+impl Exchange<'_> {
+    fn deliver(&self, guest: &mut Guest, answer: &Answer) -> io::Result<()> {
+        let cut = match &answer.fail {
+            Some(Fail::CutAfter(bytes)) => Some(*bytes),
+            Some(Fail::ErrorEvent) if self.streams() => None,
+            Some(fail) => return self.fail(guest, fail, &answer.pace),
+            None => None,
+        };
+        let turn = self.shared.turn(self.number, self.format, answer, self.body);
+        let pace = &answer.pace;
+        if self.streams() { self.stream(guest, &turn, pace, cut) } else { self.whole(guest, &turn, pace, cut) }
+    }
+
+    /// Gives none of the answer's blocks.
+    fn fail(&self, guest: &mut Guest, fail: &Fail, pace: &Pace) -> io::Result<()> {
+        self.hold(guest, pace)?;
+        let (status, retry_after) = match fail {
+            Fail::Status(status, retry_after) => (*status, retry_after.as_deref()),
+            Fail::Garbage => return write_whole(guest, &self.head(200, self.kind(), None), GARBAGE),
+            Fail::Hang => {
+                guest.stand_still();
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            Fail::ErrorEvent | Fail::CutAfter(_) if self.format == Format::Anthropic => (529, None),
+            Fail::ErrorEvent | Fail::CutAfter(_) => (500, None),
+        };
+        self.refuse(guest, &Refusal::scripted(status), retry_after)
+    }
+
+    fn streams(&self) -> bool {
+        self.body["stream"] == true
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.streams() { "text/event-stream; charset=utf-8" } else { "application/json" }
+    }
+
+    fn request_id(&self) -> String {
+        identifier("req", self.number, 0)
+    }
+
+    fn head(&self, status: u16, kind: &str, retry_after: Option<&str>) -> String {
+        let id = self.request_id();
+        let fixed = [("Content-Type", kind), (self.format.request_id_header(), id.as_str())];
+        let headers: Vec<_> = fixed.into_iter().chain(retry_after.map(|value| ("Retry-After", value))).collect();
+        http::head(status, &headers)
+    }
+
+    fn refuse(&self, guest: &mut Guest, refusal: &Refusal, retry_after: Option<&str>) -> io::Result<()> {
+        let head = self.head(refusal.status, "application/json", retry_after);
+        let body = refusal.body(self.format, &self.request_id()).to_string();
+        write_whole(guest, &head, body.as_bytes())
+    }
+
+    fn whole(&self, guest: &mut Guest, turn: &Turn, pace: &Pace, cut: Option<usize>) -> io::Result<()> {
+        let body = wire::whole(self.format, turn, self.body).to_string();
+        self.hold(guest, pace)?;
+        let head = format!("{}Content-Length: {}\r\n\r\n", self.head(200, self.kind(), None), body.len());
+        guest.write_all(head.as_bytes())?;
+        let left = cut.map_or(body.len(), |cut| cut.min(body.len()));
+        for piece in body.as_bytes()[..left].chunks(pace.write.unwrap_or(usize::MAX).max(1)) {
+            guest.write_all(piece)?;
+        }
+        if left < body.len() { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(()) }
+    }
+
+    fn stream(&self, guest: &mut Guest, turn: &Turn, pace: &Pace, cut: Option<usize>) -> io::Result<()> {
+        let head = format!("{}Transfer-Encoding: chunked\r\n\r\n", self.head(200, self.kind(), None));
+        guest.write_all(head.as_bytes())?;
+        let events = wire::events(self.format, turn, self.body);
+        let after = pace.hold.as_ref().map(|hold| hold.after.min(events.len()));
+        let mut left = cut.unwrap_or(usize::MAX);
+        for (index, event) in events.iter().enumerate() {
+            if after == Some(index) {
+                self.hold(guest, pace)?;
+            }
+            write_event(guest, event.text().as_bytes(), pace, &mut left)?;
+        }
+        if after == Some(events.len()) {
+            self.hold(guest, pace)?;
+        }
+        guest.write_all(b"0\r\n\r\n")
+    }
+
+    /// Waits before the gate, if there is one; an error says that the client has gone.
+    fn hold(&self, guest: &Guest, pace: &Pace) -> io::Result<()> {
+        let passes = |gate: &str| self.shared.gates.pass(gate, || guest.has_left());
+        let is_open = pace.hold.as_ref().is_none_or(|hold| passes(&hold.gate));
+        if is_open { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    }
+}
+
+/// Sends an event in writes of the pace's size, as far as the bytes that are left.
+fn write_event(guest: &mut Guest, text: &[u8], pace: &Pace, left: &mut usize) -> io::Result<()> {
+    for piece in text.chunks(pace.write.unwrap_or(usize::MAX).max(1)) {
+        let allowed = piece.len().min(*left);
+        *left -= allowed;
+        if allowed > 0 {
+            http::write_chunk(guest, &piece[..allowed])?;
+        }
+        if allowed < piece.len() {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+    }
+    Ok(())
+}
+
+fn write_whole(guest: &mut Guest, head: &str, body: &[u8]) -> io::Result<()> {
+    let head = format!("{head}Content-Length: {}\r\n\r\n", body.len());
+    guest.write_all(&[head.as_bytes(), body].concat())
+}

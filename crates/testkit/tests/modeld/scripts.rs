@@ -1,0 +1,109 @@
+//! Which answer comes, when, and what is kept of the question.
+
+use serde_json::{Value, json};
+use wharf_testkit::modeld::{Answer, Format, Modeld, Script, When};
+
+use crate::client::{ask, conversation, open, receive, saying, tool};
+use crate::{start, wait};
+
+/// The text or the called tool of an answer, in whichever format it is.
+fn gist(format: Format, answer: &Value) -> Value {
+    let pointers = match format {
+        Format::Anthropic => ["/content/0/text", "/content/0/name"],
+        Format::ChatCompletions => ["/choices/0/message/content", "/choices/0/message/tool_calls/0/function/name"],
+        Format::Responses => ["/output/0/content/0/text", "/output/0/name"],
+    };
+    let found = pointers.iter().find_map(|pointer| answer.pointer(pointer).filter(|value| !value.is_null()));
+    found.cloned().unwrap_or_default()
+}
+
+#[test]
+fn turns_are_used_up_in_order_and_tools_called_by_the_end_of_their_names() {
+    for format in Format::ALL {
+        let modeld = start([Answer::call("read_file", json!({})), Answer::text("two")]);
+        let mut request = saying(format, "hi");
+        request["tools"] = json!([tool(format, "mcp__fs__read_file", &json!({ "type": "object" }))]);
+        assert_eq!(gist(format, &ask(&modeld, format, &request).json()), "mcp__fs__read_file");
+        assert_eq!(gist(format, &ask(&modeld, format, &request).json()), "two");
+        let over = ask(&modeld, format, &request);
+        assert_eq!((over.status, over.message().as_str()), (400, "modeld: the script has no answer left"));
+        modeld.then(Answer::text("three"));
+        assert_eq!(gist(format, &ask(&modeld, format, &request).json()), "three");
+        assert_eq!(modeld.requests()[0].tool_names(), ["mcp__fs__read_file"]);
+    }
+}
+
+#[test]
+fn rules_go_before_turns_as_often_as_they_fit() {
+    for format in Format::ALL {
+        let script = Script::of([Answer::text("turn")])
+            .when(When::Text("ships".to_owned()), Answer::text("rule"))
+            .when(When::ToolResult(String::new()), Answer::text("result"));
+        let modeld = Modeld::start(script).unwrap();
+        for (text, expected) in [("all ships", "rule"), ("all boats", "turn"), ("no ships", "rule")] {
+            assert_eq!(gist(format, &ask(&modeld, format, &saying(format, text)).json()), expected);
+        }
+    }
+}
+
+#[test]
+fn a_rule_sees_the_results_of_tools() {
+    let script = Script::default().when(When::ToolResult("ship".to_owned()), Answer::text("seen"));
+    let modeld = Modeld::start(script).unwrap();
+    let call = json!({ "id": "1", "type": "function", "function": { "name": "look", "arguments": "{}" } });
+    let messages = json!([
+        { "role": "user", "content": "hi" },
+        { "role": "assistant", "content": null, "tool_calls": [call] },
+        { "role": "tool", "tool_call_id": "1", "content": "a ship" },
+    ]);
+    let format = Format::ChatCompletions;
+    assert_eq!(gist(format, &ask(&modeld, format, &conversation(format, &messages)).json()), "seen");
+}
+
+#[test]
+fn an_answer_waits_before_its_gate_and_the_question_is_known_by_then() {
+    for format in Format::ALL {
+        let modeld = start([Answer::text("late").held("g", 2)]);
+        let mut request = saying(format, "hi");
+        request["stream"] = json!(true);
+        let stream = open(&modeld, format, &request);
+        let recorded = wait(modeld.await_request(1));
+        assert_eq!((recorded.format, &recorded.body, recorded.refusal.as_deref()), (format, &request, None));
+        assert_eq!(recorded.header("authorization"), Some("Bearer sk-test"));
+        modeld.open_gate("g");
+        assert!(receive(stream).unwrap().is_whole);
+    }
+}
+
+#[test]
+fn a_client_that_leaves_is_noticed() {
+    let modeld = start([Answer::text("never").held("g", 1)]);
+    let mut request = saying(Format::Anthropic, "hi");
+    request["stream"] = json!(true);
+    let stream = open(&modeld, Format::Anthropic, &request);
+    wait(modeld.await_request(1));
+    drop(stream);
+    wait(modeld.await_left(1));
+}
+
+#[test]
+fn a_script_can_be_read() {
+    let text = r#"{
+        "turns": [{
+            "blocks": [
+                { "thinking": "t" },
+                { "tool_call": { "name": "x", "arguments": { "a": 1 } } },
+                { "unknown": { "type": "y" } }
+            ],
+            "stop": "tool_use",
+            "usage": { "input": 5 },
+            "pace": { "delta": 1, "write": 3, "hold": { "gate": "g" } },
+            "fail": { "status": [429, "1"] }
+        }, { "fail": "hang" }, { "fail": { "cut_after": 9 } }],
+        "rules": [{ "when": { "tool_result": "x" }, "answer": { "blocks": [{ "text": "y" }] } }],
+        "keyless": true
+    }"#;
+    let script: Script = serde_json::from_str(text).unwrap();
+    assert_eq!((script.turns.len(), script.turns[0].usage.output), (3, 20));
+    assert_eq!(script.rules[0].answer, Answer::text("y"));
+}
