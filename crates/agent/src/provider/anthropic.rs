@@ -1,0 +1,281 @@
+//! Anthropic's messages: a conversation in, its events out.
+
+mod body;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use wharf_json::{Bounds, Raw, members};
+use wharf_spec::Shown;
+
+use super::arguments;
+use super::error::ModelError;
+use super::event::{Counted, Decode, ModelEvent, Stop, read};
+use super::said::Said;
+use crate::conversation::Block;
+
+pub(super) use body::body;
+
+/// Reads the events of one answer.
+pub(super) struct Decoder {
+    source: String,
+    drafts: BTreeMap<usize, Draft>,
+    usage: Usage,
+    stop: Option<String>,
+}
+
+/// A block that is not whole yet.
+enum Draft {
+    Text(String),
+    Thinking { text: String, signature: Option<String> },
+    Call { id: String, name: String, given: String, written: String },
+    Carried { raw: Raw, is_thinking: bool, written: String },
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    r#type: String,
+}
+
+#[derive(Deserialize)]
+struct Started {
+    message: Message,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct BlockStarted<'a> {
+    index: usize,
+    #[serde(borrow)]
+    content_block: &'a RawValue,
+}
+
+/// What the beginning of a block may say. `input` is missing in what llama.cpp sends.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Beginning<'a> {
+    r#type: String,
+    text: String,
+    thinking: String,
+    signature: Option<String>,
+    id: String,
+    name: String,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct BlockDelta {
+    index: usize,
+    delta: Value,
+}
+
+#[derive(Deserialize)]
+struct BlockStopped {
+    index: usize,
+}
+
+#[derive(Deserialize)]
+struct Ending {
+    delta: Stopped,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Stopped {
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Failed {
+    error: Value,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+struct Usage {
+    input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+/// A thought as it is sent back.
+#[derive(Serialize)]
+struct Thought<'a> {
+    r#type: &'static str,
+    thinking: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<&'a str>,
+}
+
+impl Decoder {
+    /// A decoder for one answer of this source.
+    pub fn new(source: String) -> Self {
+        Self { source, drafts: BTreeMap::new(), usage: Usage::default(), stop: None }
+    }
+
+    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+        let BlockStarted { index, content_block } = read(data)?;
+        let (draft, event) = begun(index, content_block)?;
+        self.drafts.insert(index, draft);
+        Ok(event.into_iter().collect())
+    }
+
+    fn extend(&mut self, BlockDelta { index, delta }: BlockDelta) -> Option<ModelEvent> {
+        let text = |member: &str| delta.get(member).and_then(Value::as_str);
+        match (self.drafts.get_mut(&index)?, text("type")?) {
+            (Draft::Text(all), "text_delta") => {
+                all.push_str(text("text")?);
+                Some(ModelEvent::TextDelta(text("text")?.to_owned()))
+            }
+            (Draft::Thinking { text: all, .. }, "thinking_delta") => {
+                all.push_str(text("thinking")?);
+                Some(ModelEvent::ThinkingDelta(text("thinking")?.to_owned()))
+            }
+            (Draft::Thinking { signature, .. }, "signature_delta") => {
+                signature.get_or_insert_default().push_str(text("signature")?);
+                None
+            }
+            (Draft::Call { written, .. }, "input_json_delta") => {
+                written.push_str(text("partial_json")?);
+                Some(ModelEvent::ToolCallDelta { index, json: text("partial_json")?.to_owned() })
+            }
+            (Draft::Carried { written, .. }, "input_json_delta") => {
+                written.push_str(text("partial_json")?);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn finish(&self, draft: Draft) -> Option<ModelEvent> {
+        let provider = self.source.clone();
+        let block = match draft {
+            Draft::Text(text) if text.is_empty() => return None,
+            Draft::Text(text) => Block::Text(text),
+            Draft::Thinking { text, signature } => {
+                let thought = Thought { r#type: "thinking", thinking: &text, signature: signature.as_deref() };
+                Block::Thinking { provider, raw: Raw::of(&thought).ok()? }
+            }
+            Draft::Call { id, name, given, written } => {
+                arguments::call(id, name, if written.is_empty() { &given } else { &written })
+            }
+            Draft::Carried { raw, is_thinking: true, .. } => Block::Thinking { provider, raw },
+            Draft::Carried { raw, written, .. } => {
+                Block::Unknown { provider, raw: with_input(&raw, &written).unwrap_or(raw) }
+            }
+        };
+        Some(ModelEvent::BlockDone(block))
+    }
+
+    /// The last events. A block that was never ended is whole all the same once the answer is.
+    fn end(&mut self) -> Vec<ModelEvent> {
+        let drafts = std::mem::take(&mut self.drafts);
+        let mut events: Vec<ModelEvent> = drafts.into_values().filter_map(|draft| self.finish(draft)).collect();
+        events.push(self.usage.counted().event());
+        events.push(ModelEvent::Done { stop: stop(self.stop.as_deref()) });
+        events
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ModelError> {
+        let Kind { r#type: kind } = read(data)?;
+        match kind.as_str() {
+            "message_start" => self.usage.update(read::<Started>(data)?.message.usage),
+            "content_block_start" => return self.begin(data),
+            "content_block_delta" => return Ok(self.extend(read(data)?).into_iter().collect()),
+            "content_block_stop" => {
+                let draft = self.drafts.remove(&read::<BlockStopped>(data)?.index);
+                return Ok(draft.and_then(|draft| self.finish(draft)).into_iter().collect());
+            }
+            "message_delta" => {
+                let Ending { delta, usage } = read(data)?;
+                self.usage.update(usage);
+                self.stop = delta.stop_reason.or(self.stop.take());
+            }
+            "message_stop" => return Ok(self.end()),
+            "error" => return Err(ModelError::Failed(Said::of(&read::<Failed>(data)?.error))),
+            // A ping, or something new.
+            _ => {}
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// The draft of a block, and what can be told of it already.
+fn begun(index: usize, block: &RawValue) -> Result<(Draft, Option<ModelEvent>), ModelError> {
+    let Kind { r#type: kind } = read(block.get().as_bytes())?;
+    if !matches!(kind.as_str(), "text" | "thinking" | "tool_use") {
+        let is_thinking = kind == "redacted_thinking";
+        let raw = Raw::parse(block.get().to_owned()).map_err(|error| ModelError::Unreadable(error.to_string()))?;
+        return Ok((Draft::Carried { raw, is_thinking, written: String::new() }, None));
+    }
+    let start: Beginning<'_> = read(block.get().as_bytes())?;
+    Ok(match start.r#type.as_str() {
+        "text" => {
+            let told = Some(start.text.clone()).filter(|text| !text.is_empty());
+            (Draft::Text(start.text), told.map(ModelEvent::TextDelta))
+        }
+        "thinking" => {
+            let signature = start.signature.filter(|signature| !signature.is_empty());
+            (Draft::Thinking { text: start.thinking, signature }, None)
+        }
+        _ => {
+            let event = ModelEvent::ToolCallBegun { index, id: start.id.clone(), name: start.name.clone() };
+            let given = start.input.map(|input| input.get().to_owned()).unwrap_or_default();
+            (Draft::Call { id: start.id, name: start.name, given, written: String::new() }, Some(event))
+        }
+    })
+}
+
+/// A block of a kind unknown here, with the input that came in pieces.
+fn with_input(raw: &Raw, written: &str) -> Option<Raw> {
+    let input: &RawValue = serde_json::from_str(written).ok()?;
+    let list = members(raw, &Bounds::default()).ok()?;
+    let kept = list.iter().filter(|(key, _)| key != "input").map(|(key, value)| (key.as_ref(), value.get()));
+    let all = kept.chain([("input", input.get())]);
+    let all: Vec<String> = all.map(|(key, value)| format!("{}:{value}", Value::from(key))).collect();
+    Raw::parse(format!("{{{}}}", all.join(","))).ok()
+}
+
+fn stop(reason: Option<&str>) -> Stop {
+    match reason {
+        None | Some("end_turn" | "stop_sequence") => Stop::EndTurn,
+        Some("tool_use") => Stop::ToolCalls,
+        Some("max_tokens" | "model_context_window_exceeded") => Stop::MaxTokens,
+        Some("refusal") => Stop::Refused,
+        Some("pause_turn") => Stop::Paused,
+        Some(other) => Stop::Other(Shown::line(other, 80).to_string()),
+    }
+}
+
+impl Usage {
+    /// Takes what is said later, which counts from the beginning again.
+    fn update(&mut self, later: Option<Self>) {
+        let later = later.unwrap_or_default();
+        self.input_tokens = later.input_tokens.or(self.input_tokens);
+        self.cache_read_input_tokens = later.cache_read_input_tokens.or(self.cache_read_input_tokens);
+        self.cache_creation_input_tokens = later.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
+        self.output_tokens = later.output_tokens.or(self.output_tokens);
+    }
+
+    /// What was read is told in three parts: neither of the two of the cache is in the first.
+    fn counted(self) -> Counted {
+        let cached = self.cache_read_input_tokens.unwrap_or(0);
+        let parts = [self.input_tokens.unwrap_or(0), cached, self.cache_creation_input_tokens.unwrap_or(0)];
+        let input = parts.into_iter().fold(0, u64::saturating_add);
+        Counted { input, output: self.output_tokens.unwrap_or(0), cached }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! A request as Anthropic's messages have it.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use wharf_json::Raw;
+
+use crate::conversation::{Block, ResultBlock, Role, Turn};
+use crate::provider::definitions::{Compiled, alias};
+use crate::provider::{Effort, Offered, Provider, Request, ToolChoice};
+
+/// The least a model may be given to think.
+const LEAST_THOUGHT: u32 = 1024;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<&'a str>,
+    messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: Role,
+    content: Vec<Content<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Known(Known<'a>),
+    Carried(&'a Raw),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Known<'a> {
+    Text { text: &'a str },
+    Image { source: Source<'a> },
+    ToolUse { id: &'a str, name: Cow<'a, str>, input: &'a Raw },
+    ToolResult { tool_use_id: &'a str, content: Vec<Known<'a>>, is_error: bool },
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'a str,
+    data: &'a str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Raw,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Choice<'a> {
+    Auto,
+    None,
+    Any,
+    Tool { name: Cow<'a, str> },
+}
+
+#[derive(Serialize)]
+struct Thinking {
+    r#type: &'static str,
+    budget_tokens: u32,
+}
+
+/// Writes a request.
+pub(in crate::provider) fn body(
+    provider: &Provider,
+    request: &Request<'_>,
+    tools: &Compiled,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let source = provider.source();
+    let turns = &request.conversation.turns;
+    let messages = turns.iter().map(|turn| message(turn, &source)).filter(|message| !message.content.is_empty());
+    serde_json::to_vec(&Body {
+        model: &provider.model,
+        max_tokens: provider.max_tokens,
+        stream: true,
+        system: request.conversation.system.as_deref().filter(|text| !text.is_empty()),
+        messages: messages.collect(),
+        tools: tools.offered.iter().map(tool).collect(),
+        tool_choice: (!tools.offered.is_empty()).then(|| choice(request.tool_choice)),
+        thinking: thinking(provider, request, &source),
+    })
+}
+
+/// A turn as a message. Results come first, because the API wants them right behind their calls.
+fn message<'a>(turn: &'a Turn, source: &str) -> Message<'a> {
+    let mut blocks: Vec<&Block> = turn.blocks.iter().collect();
+    blocks.sort_by_key(|block| !matches!(block, Block::ToolResult { .. }));
+    Message { role: turn.role, content: blocks.into_iter().filter_map(|block| content(block, source)).collect() }
+}
+
+fn content<'a>(block: &'a Block, source: &str) -> Option<Content<'a>> {
+    Some(Content::Known(match block {
+        // A text of nothing is refused.
+        Block::Text(text) if text.trim().is_empty() => return None,
+        Block::Text(text) => Known::Text { text },
+        Block::Image { media_type, data } => image(media_type, data),
+        Block::ToolCall { id, name, arguments, .. } => Known::ToolUse { id, name: alias(name), input: arguments },
+        Block::ToolResult { id, content, is_error } => Known::ToolResult {
+            tool_use_id: id,
+            content: content.iter().filter_map(result).collect(),
+            is_error: *is_error,
+        },
+        Block::Thinking { provider, raw } | Block::Unknown { provider, raw } => {
+            return (provider == source).then_some(Content::Carried(raw));
+        }
+    }))
+}
+
+fn result(block: &ResultBlock) -> Option<Known<'_>> {
+    match block {
+        ResultBlock::Text(text) if text.trim().is_empty() => None,
+        ResultBlock::Text(text) => Some(Known::Text { text }),
+        ResultBlock::Image { media_type, data } => Some(image(media_type, data)),
+    }
+}
+
+fn image<'a>(media_type: &'a str, data: &'a str) -> Known<'a> {
+    Known::Image { source: Source { r#type: "base64", media_type, data } }
+}
+
+fn tool(offered: &Offered) -> Tool<'_> {
+    let Offered { alias, description, schema } = offered;
+    Tool { name: alias, description, input_schema: schema }
+}
+
+fn choice(choice: ToolChoice<'_>) -> Choice<'_> {
+    match choice {
+        ToolChoice::Auto => Choice::Auto,
+        ToolChoice::Never => Choice::None,
+        ToolChoice::Any => Choice::Any,
+        ToolChoice::Tool(name) => Choice::Tool { name: alias(name) },
+    }
+}
+
+/// What the model may spend on thinking. A model that has to call a tool may not think, and one that goes on after its
+/// calls has to have thought before them.
+fn thinking(provider: &Provider, request: &Request<'_>, source: &str) -> Option<Thinking> {
+    let wanted = match request.effort? {
+        Effort::Low => 2048,
+        Effort::Medium => 8192,
+        Effort::High => 24_576,
+    };
+    let budget_tokens = wanted.min(provider.max_tokens / 2);
+    let free = matches!(request.tool_choice, ToolChoice::Auto | ToolChoice::Never);
+    (free && budget_tokens >= LEAST_THOUGHT && may_think(&request.conversation.turns, source))
+        .then_some(Thinking { r#type: "enabled", budget_tokens })
+}
+
+fn may_think(turns: &[Turn], source: &str) -> bool {
+    let [.., asked, answered] = turns else { return true };
+    let goes_on = answered.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }));
+    let first = asked.blocks.first();
+    !goes_on || matches!(first, Some(Block::Thinking { provider, .. }) if provider == source)
+}

@@ -1,0 +1,223 @@
+use serde_json::json;
+
+use super::*;
+use crate::conversation::{Conversation, ResultBlock, Role, Turn};
+use crate::provider::event::replay;
+use crate::provider::{Definition, Effort, Format, Request, ToolChoice, compile, provider};
+
+const SOURCE: &str = "anthropic api.anthropic.com";
+
+fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
+    replay(Decoder::new(SOURCE.into()), events)
+}
+
+fn raw(text: &str) -> Raw {
+    Raw::parse(text.to_owned()).unwrap()
+}
+
+#[test]
+fn text_comes_in_pieces_and_then_whole() {
+    let events = decoded(&[
+        r#"{"type":"message_start","message":{"id":"msg_1","usage":{"input_tokens":10,"cache_read_input_tokens":90,"cache_creation_input_tokens":5,"output_tokens":1}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+        r#"{"type":"ping"}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"lo"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{}}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"of_tomorrow","delta":7}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":12}}"#,
+        r#"{"type":"message_stop"}"#,
+    ]);
+    assert_eq!(
+        events.unwrap(),
+        [
+            ModelEvent::TextDelta("Hel".into()),
+            ModelEvent::TextDelta("lo".into()),
+            ModelEvent::BlockDone(Block::Text("Hello".into())),
+            ModelEvent::Usage { input: 105, output: 12, cached: 90 },
+            ModelEvent::Done { stop: Stop::EndTurn },
+        ]
+    );
+}
+
+#[test]
+fn thoughts_and_blocks_unknown_here_are_kept_as_they_came() {
+    let events = decoded(&[
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm. "}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"ZW5j"}}"#,
+        r#"{"type":"content_block_stop","index":1}"#,
+        r#"{"type":"content_block_start","index":2,"content_block":{"type":"server_tool_use","id":"s1","input":{},"n":1.50}}"#,
+        r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"q\":"}}"#,
+        r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"x\"}"}}"#,
+        r#"{"type":"content_block_stop","index":2}"#,
+    ]);
+    let provider = || SOURCE.to_owned();
+    let thought = raw(r#"{"type":"thinking","thinking":"Hm. ","signature":"c2ln"}"#);
+    let redacted = raw(r#"{"type":"redacted_thinking","data":"ZW5j"}"#);
+    let searched = raw(r#"{"type":"server_tool_use","id":"s1","n":1.50,"input":{"q":"x"}}"#);
+    assert_eq!(
+        events.unwrap(),
+        [
+            ModelEvent::ThinkingDelta("Hm. ".into()),
+            ModelEvent::BlockDone(Block::Thinking { provider: provider(), raw: thought }),
+            ModelEvent::BlockDone(Block::Thinking { provider: provider(), raw: redacted }),
+            ModelEvent::BlockDone(Block::Unknown { provider: provider(), raw: searched }),
+        ]
+    );
+}
+
+#[test]
+fn calls_in_parallel_are_told_apart() {
+    let events = decoded(&[
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"add","input":{}}}"#,
+        r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"b","name":"sub"}}"#,
+        r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"y\":"}}"#,
+        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}"#,
+        r#"{"type":"content_block_stop","index":1}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#,
+        r#"{"type":"message_stop"}"#,
+    ]);
+    let call = |id: &str, name: &str, arguments: &str, malformed: Option<&str>| {
+        let (id, name, malformed) = (id.to_owned(), name.to_owned(), malformed.map(str::to_owned));
+        ModelEvent::BlockDone(Block::ToolCall { id, name, arguments: raw(arguments), malformed })
+    };
+    assert_eq!(
+        events.unwrap(),
+        [
+            ModelEvent::ToolCallBegun { index: 1, id: "a".into(), name: "add".into() },
+            ModelEvent::ToolCallBegun { index: 2, id: "b".into(), name: "sub".into() },
+            ModelEvent::ToolCallDelta { index: 2, json: r#"{"y":"#.into() },
+            ModelEvent::ToolCallDelta { index: 1, json: r#"{"x":1}"#.into() },
+            call("a", "add", r#"{"x":1}"#, None),
+            call("b", "sub", "{}", Some(r#"{"y":"#)),
+            ModelEvent::Usage { input: 0, output: 0, cached: 0 },
+            ModelEvent::Done { stop: Stop::ToolCalls },
+        ]
+    );
+}
+
+#[test]
+fn an_answer_ends_for_a_reason() {
+    for (reason, expected) in [
+        ("end_turn", Stop::EndTurn),
+        ("stop_sequence", Stop::EndTurn),
+        ("tool_use", Stop::ToolCalls),
+        ("max_tokens", Stop::MaxTokens),
+        ("model_context_window_exceeded", Stop::MaxTokens),
+        ("refusal", Stop::Refused),
+        ("pause_turn", Stop::Paused),
+        ("new\u{1b}", Stop::Other("new\\u{1b}".into())),
+    ] {
+        assert_eq!(stop(Some(reason)), expected);
+    }
+}
+
+#[test]
+fn trouble_in_the_stream_is_an_error() {
+    let error =
+        decoded(&[r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#]).unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    assert_eq!(error.to_string(), "the model API broke its answer off: Overloaded (overloaded_error)");
+    for event in ["", "[]", "{", r#"{"type":"content_block_start","index":0}"#, r#"{"type":7}"#] {
+        assert!(matches!(decoded(&[event]), Err(ModelError::Unreadable(_))), "{event}");
+    }
+}
+
+fn conversation() -> Conversation {
+    let other = || "chat 127.0.0.1:8080".to_owned();
+    let call = |id: &str, name: &str| Block::ToolCall {
+        id: id.into(),
+        name: name.into(),
+        arguments: raw(r#"{"z":1,"a":1.50}"#),
+        malformed: None,
+    };
+    let said = vec![
+        Block::Thinking { provider: SOURCE.into(), raw: raw(r#"{"type":"thinking","thinking":"?"}"#) },
+        Block::Thinking { provider: other(), raw: raw(r#"{"reasoning":"?"}"#) },
+        Block::Text(" ".into()),
+        call("1", "add"),
+        call("2", "größe"),
+        Block::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new","n":1.50}"#) },
+    ];
+    let image = ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() };
+    let results = vec![
+        Block::Text("and now?".into()),
+        Block::ToolResult { id: "1".into(), content: vec![ResultBlock::Text("3".into()), image], is_error: false },
+        Block::ToolResult { id: "2".into(), content: vec![], is_error: true },
+    ];
+    let asked = vec![Block::Text("add".into())];
+    let turns = [(Role::User, asked), (Role::Assistant, said), (Role::User, results)];
+    let turns = turns.into_iter().map(|(role, blocks)| Turn { role, blocks }).collect();
+    Conversation { system: Some("be brief".into()), turns }
+}
+
+#[test]
+fn a_request_has_everything_in_its_place() {
+    let provider = provider(Format::Anthropic, "https://api.anthropic.com");
+    let tools = [Definition { name: "add".into(), description: "Adds.".into(), schema: raw(r#"{"type":"object"}"#) }];
+    let conversation = conversation();
+    let request = Request {
+        conversation: &conversation,
+        tools: &tools,
+        tool_choice: ToolChoice::Auto,
+        effort: Some(Effort::High),
+    };
+    let text = body(&provider, &request, &compile(Format::Anthropic, &tools)).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(r#""input":{"z":1,"a":1.50}"#) && text.contains(r#"{"type":"new","n":1.50}"#), "{text}");
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let arguments = json!({"z": 1, "a": 1.5});
+    let content = json!([
+        {"type": "thinking", "thinking": "?"},
+        {"type": "tool_use", "id": "1", "name": "add", "input": arguments},
+        {"type": "tool_use", "id": "2", "name": alias_of("größe"), "input": arguments},
+        {"type": "new", "n": 1.5},
+    ]);
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
+    let results = json!([
+        {"type": "tool_result", "tool_use_id": "1", "is_error": false,
+            "content": [{"type": "text", "text": "3"}, {"type": "image", "source": source}]},
+        {"type": "tool_result", "tool_use_id": "2", "is_error": true, "content": []},
+        {"type": "text", "text": "and now?"},
+    ]);
+    let expected = json!({
+        "model": "small", "max_tokens": 4096, "stream": true, "system": "be brief",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "add"}]},
+            {"role": "assistant", "content": content},
+            {"role": "user", "content": results},
+        ],
+        "tools": [{"name": "add", "description": "Adds.", "input_schema": {"type": "object", "properties": {}}}],
+        "tool_choice": {"type": "auto"},
+        "thinking": {"type": "enabled", "budget_tokens": 2048},
+    });
+    assert_eq!(value, expected);
+}
+
+fn alias_of(name: &str) -> String {
+    crate::provider::definitions::alias(name).into_owned()
+}
+
+#[test]
+fn a_model_thinks_only_where_the_api_lets_it() {
+    let provider = provider(Format::Anthropic, "http://127.0.0.1:1");
+    let conversation = conversation();
+    let fresh = Conversation { system: None, turns: conversation.turns[..1].to_vec() };
+    for (conversation, tool_choice, expected) in [
+        (&fresh, ToolChoice::Auto, true),
+        (&fresh, ToolChoice::Any, false),
+        (&fresh, ToolChoice::Tool("add"), false),
+        // Its thoughts are of another provider, so that these calls have none before them.
+        (&conversation, ToolChoice::Auto, false),
+    ] {
+        let request = Request { conversation, tools: &[], tool_choice, effort: Some(Effort::Low) };
+        let text = body(&provider, &request, &compile(Format::Anthropic, &[])).unwrap();
+        let value: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(value.get("thinking").is_some(), expected, "{tool_choice:?}");
+        assert!(value.get("tools").is_none() && value.get("tool_choice").is_none());
+    }
+}

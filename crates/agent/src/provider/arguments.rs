@@ -1,0 +1,50 @@
+//! The arguments of a call as a model wrote them, which need not be JSON.
+
+use wharf_json::{Bounds, Raw};
+
+use crate::conversation::Block;
+
+/// The most bytes that are kept of arguments that are none.
+const LONGEST: usize = 2048;
+
+/// The block of a call whose arguments are this text. Nothing at all means no arguments.
+pub(super) fn call(id: String, name: String, text: &str) -> Block {
+    let (arguments, malformed) = match object(text) {
+        Some(arguments) => (arguments, None),
+        None => (Raw::empty_object(), Some(text[..text.floor_char_boundary(LONGEST)].to_owned())),
+    };
+    Block::ToolCall { id, name, arguments, malformed }
+}
+
+fn object(text: &str) -> Option<Raw> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Some(Raw::empty_object());
+    }
+    Bounds::default().check(text.as_bytes()).ok()?;
+    Raw::parse(text.to_owned()).ok().filter(Raw::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_object_is_kept_aside() {
+        let deep = format!("{}{}", r#"{"a":"#.repeat(100), "1");
+        for (text, expected, is_malformed) in [
+            ("", "{}", false),
+            (" \n", "{}", false),
+            ("{\"b\": 1,\n\"a\": 2}", r#"{"b": 1, "a": 2}"#, false),
+            (r#"{"a":"#, "{}", true),
+            ("[1]", "{}", true),
+            ("\"text\"", "{}", true),
+            (&deep, "{}", true),
+        ] {
+            let Block::ToolCall { arguments, malformed, .. } = call("1".into(), "t".into(), text) else { panic!() };
+            assert_eq!((arguments.get(), malformed.is_some()), (expected, is_malformed), "{text}");
+        }
+        let Block::ToolCall { malformed, .. } = call("1".into(), "t".into(), &"ü".repeat(5000)) else { panic!() };
+        assert_eq!(malformed.unwrap().len(), LONGEST);
+    }
+}

@@ -1,0 +1,259 @@
+//! OpenAI's chat completions, as OpenAI and many local servers speak them.
+
+mod body;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wharf_json::Raw;
+use wharf_spec::Shown;
+
+use super::arguments;
+use super::error::ModelError;
+use super::event::{Counted, Decode, ModelEvent, Stop, read};
+use super::said::Said;
+use crate::conversation::Block;
+
+pub(super) use body::{body, result_text};
+
+/// Reads the events of one answer. The format says which text is thought, which is said and which belongs to a call, but
+/// not where a block ends: all are whole when the answer is, in this order.
+pub(super) struct Decoder {
+    source: String,
+    /// What the API calls the answer, for calls that come without an id.
+    answer: String,
+    thought: Option<Thought>,
+    text: String,
+    calls: BTreeMap<usize, Call>,
+    counted: Option<Counted>,
+    stop: Option<Stop>,
+    is_over: bool,
+}
+
+/// What was thought, and the member it came in.
+struct Thought {
+    member: &'static str,
+    text: String,
+}
+
+/// A call that is not whole yet.
+#[derive(Default)]
+struct Call {
+    id: String,
+    name: String,
+    written: String,
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    id: Option<String>,
+    #[serde(default)]
+    choices: Vec<Choice>,
+    usage: Option<Usage>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: usize,
+    #[serde(default)]
+    delta: Option<Delta>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    content: Option<String>,
+    refusal: Option<String>,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta {
+    index: Option<usize>,
+    id: Option<String>,
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Deserialize)]
+struct FunctionDelta {
+    name: Option<String>,
+    arguments: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+}
+
+impl Decoder {
+    /// A decoder for one answer of this source.
+    pub fn new(source: String) -> Self {
+        Self {
+            source,
+            answer: String::new(),
+            thought: None,
+            text: String::new(),
+            calls: BTreeMap::new(),
+            counted: None,
+            stop: None,
+            is_over: false,
+        }
+    }
+
+    fn chunk(&mut self, chunk: Chunk) -> Vec<ModelEvent> {
+        if let Some(id) = chunk.id.filter(|_| self.answer.is_empty()) {
+            self.answer = id;
+        }
+        self.counted = chunk.usage.as_ref().map(Usage::counted).or(self.counted);
+        let mut events = Vec::new();
+        for choice in chunk.choices.into_iter().filter(|choice| choice.index == 0) {
+            if let Some(delta) = choice.delta {
+                self.delta(delta, &mut events);
+            }
+            if let Some(reason) = choice.finish_reason {
+                // A refusal was told before the reason, which is the usual one.
+                self.stop.get_or_insert(stop(&reason));
+            }
+        }
+        events
+    }
+
+    fn delta(&mut self, delta: Delta, events: &mut Vec<ModelEvent>) {
+        for (member, text) in [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)] {
+            events.extend(text.and_then(|text| self.think(member, text)));
+        }
+        if delta.refusal.as_ref().is_some_and(|text| !text.is_empty()) {
+            self.stop = Some(Stop::Refused);
+        }
+        for text in [delta.content, delta.refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
+            self.text.push_str(&text);
+            events.push(ModelEvent::TextDelta(text));
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.call(call, events);
+        }
+    }
+
+    /// Takes what was thought. Some servers send it in two members at once: the one that came first counts.
+    fn think(&mut self, member: &'static str, text: String) -> Option<ModelEvent> {
+        if text.is_empty() {
+            return None;
+        }
+        let thought = self.thought.get_or_insert_with(|| Thought { member, text: String::new() });
+        if thought.member != member {
+            return None;
+        }
+        thought.text.push_str(&text);
+        Some(ModelEvent::ThinkingDelta(text))
+    }
+
+    fn call(&mut self, delta: CallDelta, events: &mut Vec<ModelEvent>) {
+        let index = delta.index.unwrap_or_else(|| self.place(delta.id.as_deref()));
+        let fallback = format!("{}_{index}", self.answer);
+        let call = self.calls.entry(index).or_default();
+        if let Some(id) = delta.id.filter(|_| call.id.is_empty()) {
+            call.id = id;
+        }
+        let FunctionDelta { name, arguments } = delta.function.unwrap_or(FunctionDelta { name: None, arguments: None });
+        // Some servers repeat the name with every piece.
+        if let Some(name) = name.filter(|name| !name.is_empty() && call.name.is_empty()) {
+            call.name = name;
+            if call.id.is_empty() {
+                call.id = fallback;
+            }
+            events.push(ModelEvent::ToolCallBegun { index, id: call.id.clone(), name: call.name.clone() });
+        }
+        if let Some(json) = arguments.filter(|json| !json.is_empty()) {
+            call.written.push_str(&json);
+            events.push(ModelEvent::ToolCallDelta { index, json });
+        }
+    }
+
+    /// Where a call belongs that does not say so: a new one, if it has an id of its own, else to the one before.
+    fn place(&self, id: Option<&str>) -> usize {
+        match (self.calls.last_key_value(), id) {
+            (None, _) => 0,
+            (Some((index, call)), Some(id)) if call.id != id => index.saturating_add(1),
+            (Some((index, _)), _) => *index,
+        }
+    }
+
+    /// The blocks, what was counted, and the end; once.
+    fn end(&mut self) -> Vec<ModelEvent> {
+        if std::mem::replace(&mut self.is_over, true) {
+            return Vec::new();
+        }
+        let calls = std::mem::take(&mut self.calls);
+        let stop = match self.stop.take() {
+            // Ollama says so of answers with calls, too.
+            None | Some(Stop::EndTurn) if !calls.is_empty() => Stop::ToolCalls,
+            stop => stop.unwrap_or(Stop::EndTurn),
+        };
+        let thought = self.thought.take().and_then(|thought| self.carried(&thought));
+        let text = Some(std::mem::take(&mut self.text)).filter(|text| !text.is_empty()).map(Block::Text);
+        let calls = calls.into_values().map(|Call { id, name, written }| arguments::call(id, name, &written));
+        let blocks = thought.into_iter().chain(text).chain(calls).map(ModelEvent::BlockDone);
+        let usage = self.counted.map(Counted::event);
+        blocks.chain(usage).chain([ModelEvent::Done { stop }]).collect()
+    }
+
+    fn carried(&self, thought: &Thought) -> Option<Block> {
+        let raw = Raw::of(&json!({ thought.member: thought.text })).ok()?;
+        Some(Block::Thinking { provider: self.source.clone(), raw })
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ModelError> {
+        if data.trim_ascii() == b"[DONE]" {
+            return Ok(self.end());
+        }
+        let chunk: Chunk = read(data)?;
+        match &chunk.error {
+            Some(error) if !error.is_null() => Err(ModelError::Failed(Said::of(error))),
+            _ => Ok(self.chunk(chunk)),
+        }
+    }
+
+    /// Some servers leave out the last word. An answer that has a reason to be over is.
+    fn ended(&mut self) -> Vec<ModelEvent> {
+        if self.stop.is_some() { self.end() } else { Vec::new() }
+    }
+}
+
+fn stop(reason: &str) -> Stop {
+    match reason {
+        "stop" => Stop::EndTurn,
+        "tool_calls" | "function_call" => Stop::ToolCalls,
+        "length" => Stop::MaxTokens,
+        "content_filter" => Stop::Refused,
+        other => Stop::Other(Shown::line(other, 80).to_string()),
+    }
+}
+
+impl Usage {
+    fn counted(&self) -> Counted {
+        let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+        Counted {
+            input: self.prompt_tokens.unwrap_or(0),
+            output: self.completion_tokens.unwrap_or(0),
+            cached: cached.unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! A schema as a format takes it: an object at the top, complete in itself, without what would be refused.
+//!
+//! Keys keep their order and numbers their digits. It advises a model; arguments are judged by the tool.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use wharf_json::{Bounds, DecodeError, Raw, members};
+
+use super::WithheldReason;
+use super::dialect::{CHOICES, Holds, holds};
+use crate::provider::Format;
+
+/// The most bytes of a schema.
+const LARGEST: usize = 256 << 10;
+const BOUNDS: Bounds = Bounds { depth: 100, nodes: 50_000 };
+/// The most schemas in one, counted once for every place they are put in.
+const MOST_SCHEMAS: usize = 5_000;
+/// The most schemas within each other, counted the same way.
+const DEEPEST: usize = 100;
+
+/// A part of a schema on its way out.
+enum Node {
+    Object(Vec<(String, Node)>),
+    List(Vec<Node>),
+    Data(Raw),
+}
+
+/// Makes a schema fit for a format.
+pub(super) fn compile(format: Format, schema: &Raw) -> Result<Raw, WithheldReason> {
+    if schema.as_bytes().len() > LARGEST {
+        return Err(WithheldReason::TooLarge);
+    }
+    let mut writer = Writer { format, root: schema, trail: Vec::new(), left: MOST_SCHEMAS };
+    let Node::Object(members) = writer.schema(schema, 0)? else { return Err(WithheldReason::NotObject) };
+    let mut text = String::new();
+    Node::Object(topped(members)?).write(&mut text);
+    if text.len() > LARGEST {
+        return Err(WithheldReason::TooLarge);
+    }
+    Ok(Raw::known(text))
+}
+
+struct Writer<'a> {
+    format: Format,
+    root: &'a Raw,
+    /// The references that are being put in, so that none is put into itself.
+    trail: Vec<String>,
+    left: usize,
+}
+
+impl Writer<'_> {
+    fn schema(&mut self, schema: &Raw, depth: usize) -> Result<Node, WithheldReason> {
+        self.left = self.left.checked_sub(1).ok_or(WithheldReason::TooLarge)?;
+        if depth > DEEPEST {
+            return Err(WithheldReason::TooLarge);
+        }
+        match schema.as_bytes().first() {
+            Some(b'{') => self.object(schema, depth),
+            Some(b'[') => self.list(schema, depth),
+            // Whether anything fits at all.
+            _ => Ok(Node::Data(schema.clone())),
+        }
+    }
+
+    fn list(&mut self, list: &Raw, depth: usize) -> Result<Node, WithheldReason> {
+        let items: Vec<&RawValue> = list.decode(&BOUNDS).map_err(fault)?;
+        let items = items.into_iter().map(|item| self.schema(&list.part(item), depth + 1));
+        Ok(Node::List(items.collect::<Result<_, _>>()?))
+    }
+
+    fn object(&mut self, schema: &Raw, depth: usize) -> Result<Node, WithheldReason> {
+        let (mut written, mut referred) = (Vec::new(), Vec::new());
+        for (key, value) in members(schema, &BOUNDS).map_err(fault)? {
+            if key == "$ref" || key == "$dynamicRef" {
+                referred = self.referred(&value, depth)?;
+                continue;
+            }
+            let node = match holds(self.format, &key) {
+                Holds::Nothing => continue,
+                Holds::Data => Node::Data(value),
+                Holds::Schemas => self.schema(&value, depth + 1)?,
+                Holds::Named => self.named(&value, depth + 1)?,
+            };
+            written.push((key.into_owned(), node));
+        }
+        // What stands beside a reference says more than what it refers to.
+        referred.retain(|(key, _)| written.iter().all(|(other, _)| other != key));
+        written.extend(referred);
+        if self.format != Format::Anthropic && is_array(&written) && !has(&written, "items") {
+            written.push(("items".to_owned(), Node::Object(Vec::new())));
+        }
+        Ok(Node::Object(written))
+    }
+
+    fn named(&mut self, named: &Raw, depth: usize) -> Result<Node, WithheldReason> {
+        let list = members(named, &BOUNDS).map_err(fault)?;
+        let list = list.into_iter().map(|(name, schema)| Ok((name.into_owned(), self.schema(&schema, depth)?)));
+        Ok(Node::Object(list.collect::<Result<_, WithheldReason>>()?))
+    }
+
+    /// The members of what a reference refers to.
+    fn referred(&mut self, reference: &Raw, depth: usize) -> Result<Vec<(String, Node)>, WithheldReason> {
+        let reference: String = reference.decode(&BOUNDS).map_err(fault)?;
+        if self.trail.contains(&reference) {
+            return Err(WithheldReason::Reference(reference));
+        }
+        let Some(target) = target(self.root, &reference) else { return Err(WithheldReason::Reference(reference)) };
+        self.trail.push(reference);
+        let node = self.schema(&target, depth + 1)?;
+        self.trail.pop();
+        Ok(match node {
+            Node::Object(members) => members,
+            // A reference to what takes anything says nothing.
+            _ => Vec::new(),
+        })
+    }
+}
+
+/// What a reference refers to within a schema, by its path (RFC 6901).
+fn target(root: &Raw, reference: &str) -> Option<Raw> {
+    let path = reference.strip_prefix('#')?;
+    // The whole is not looked into again from within: that has no end.
+    let path = path.strip_prefix('/')?;
+    let mut found = root.clone();
+    for step in path.split('/') {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        found = child(&found, &step)?;
+    }
+    Some(found)
+}
+
+fn child(parent: &Raw, step: &str) -> Option<Raw> {
+    if parent.is_object() {
+        let list = members(parent, &BOUNDS).ok()?;
+        return list.into_iter().find(|(key, _)| key == step).map(|(_, value)| value);
+    }
+    let list: Vec<&RawValue> = parent.decode(&BOUNDS).ok()?;
+    list.get(step.parse::<usize>().ok()?).map(|item| parent.part(item))
+}
+
+/// The members of the top: of type `object`, with properties, and with those of its choices instead of choices.
+fn topped(mut members: Vec<(String, Node)>) -> Result<Vec<(String, Node)>, WithheldReason> {
+    let choices = members.extract_if(.., |(key, _)| CHOICES.contains(&key.as_str())).collect::<Vec<_>>();
+    members.retain(|(key, _)| key != "not" && key != "enum");
+    if !may_be_object(&members) {
+        return Err(WithheldReason::NotObject);
+    }
+    members.retain(|(key, _)| key != "type");
+    members.insert(0, ("type".to_owned(), Node::Data(Raw::known(r#""object""#))));
+    if !has(&members, "properties") {
+        members.push(("properties".to_owned(), Node::Object(Vec::new())));
+    }
+    let properties = members.iter_mut().find(|(key, _)| key == "properties").map(|(_, node)| node);
+    if let Some(Node::Object(properties)) = properties {
+        choices.into_iter().for_each(|(_, choice)| gather(choice, properties));
+    }
+    Ok(members)
+}
+
+/// Adds the properties of a choice, so that the model knows of them. Which go together it is not told.
+fn gather(choice: Node, properties: &mut Vec<(String, Node)>) {
+    let members = match choice {
+        Node::List(choices) => return choices.into_iter().for_each(|choice| gather(choice, properties)),
+        Node::Object(members) => members,
+        Node::Data(_) => return,
+    };
+    for (key, node) in members {
+        match node {
+            Node::Object(more) if key == "properties" => {
+                for (name, node) in more {
+                    if !has(properties, &name) {
+                        properties.push((name, node));
+                    }
+                }
+            }
+            node if CHOICES.contains(&key.as_str()) => gather(node, properties),
+            _ => {}
+        }
+    }
+}
+
+fn has(members: &[(String, Node)], key: &str) -> bool {
+    members.iter().any(|(other, _)| other == key)
+}
+
+fn may_be_object(members: &[(String, Node)]) -> bool {
+    types(members).is_none_or(|types| types.iter().any(|name| name == "object"))
+}
+
+fn is_array(members: &[(String, Node)]) -> bool {
+    types(members).is_some_and(|types| types.iter().any(|name| name == "array"))
+}
+
+/// The types a schema names.
+fn types(members: &[(String, Node)]) -> Option<Vec<Cow<'_, str>>> {
+    let (_, node) = members.iter().find(|(key, _)| key == "type")?;
+    let Node::Data(raw) = node else { return None };
+    let one = raw.decode::<Cow<'_, str>>(&BOUNDS).map(|name| vec![name]);
+    Some(one.or_else(|_| raw.decode(&BOUNDS)).unwrap_or_default())
+}
+
+impl Node {
+    fn write(&self, text: &mut String) {
+        match self {
+            Self::Data(raw) => text.push_str(raw.get()),
+            Self::List(items) => {
+                text.push('[');
+                for (n, item) in items.iter().enumerate() {
+                    text.push_str(if n > 0 { "," } else { "" });
+                    item.write(text);
+                }
+                text.push(']');
+            }
+            Self::Object(members) => {
+                text.push('{');
+                for (n, (key, node)) in members.iter().enumerate() {
+                    text.push_str(if n > 0 { "," } else { "" });
+                    text.push_str(&Value::from(key.as_str()).to_string());
+                    text.push(':');
+                    node.write(text);
+                }
+                text.push('}');
+            }
+        }
+    }
+}
+
+fn fault(error: DecodeError) -> WithheldReason {
+    match error {
+        DecodeError::TooComplex(_) => WithheldReason::TooLarge,
+        DecodeError::Shape(_) => WithheldReason::Invalid,
+    }
+}

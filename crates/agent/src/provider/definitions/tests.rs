@@ -1,0 +1,110 @@
+use super::*;
+
+fn tool(name: &str, schema: &str) -> Definition {
+    Definition { name: name.into(), description: "Does it.".into(), schema: Raw::known(schema.to_owned()) }
+}
+
+fn compiled(format: Format, schema: &str) -> Result<String, WithheldReason> {
+    let Compiled { offered, withheld, .. } = compile(format, &[tool("t", schema)]);
+    match (offered.first(), withheld.into_iter().next()) {
+        (Some(offered), None) => Ok(offered.schema.get().to_owned()),
+        (None, Some(withheld)) => Err(withheld.reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn names_are_made_to_fit_and_found_again() {
+    let long = "t".repeat(65);
+    let names = ["add", "mcp__git__log-all", "größe", "a b", "a.b", "", &long, "日本語"];
+    let tools: Vec<Definition> = names.iter().map(|name| tool(name, r#"{"type":"object"}"#)).collect();
+    let compiled = compile(Format::ChatCompletions, &tools);
+    assert!(compiled.withheld.is_empty());
+    for (name, Offered { alias, .. }) in names.iter().zip(&compiled.offered) {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        assert!((1..=64).contains(&alias.len()) && alias.bytes().all(fits), "{alias}");
+        assert_eq!(compiled.name(alias), Some(*name));
+    }
+    assert_eq!((&*compiled.offered[0].alias, &*compiled.offered[1].alias), ("add", "mcp__git__log-all"));
+    assert_ne!(compiled.offered[3].alias, compiled.offered[4].alias);
+    assert_eq!(compiled.name("a b"), None);
+}
+
+#[test]
+fn one_bad_tool_is_withheld_and_the_others_stay() {
+    let good = r#"{"type":"object"}"#;
+    let tools = [tool("a", good), tool("b", r#"{"type":"string"}"#), tool("a", good), tool("c", good)];
+    let compiled = compile(Format::Anthropic, &tools);
+    let offered: Vec<&str> = compiled.offered.iter().map(|tool| tool.alias.as_str()).collect();
+    assert_eq!(offered, ["a", "c"]);
+    let withheld: Vec<(&str, &WithheldReason)> =
+        compiled.withheld.iter().map(|tool| (tool.name.as_str(), &tool.reason)).collect();
+    assert_eq!(withheld, [("b", &WithheldReason::NotObject), ("a", &WithheldReason::Twin)]);
+}
+
+#[test]
+fn a_schema_is_written_as_each_format_takes_it() {
+    use Format::{Anthropic, ChatCompletions, Responses};
+    for (format, schema, expected) in [
+        (Anthropic, "{}", r#"{"type":"object","properties":{}}"#),
+        (
+            Anthropic,
+            r#"{"$schema":"x","type":["object","null"],"properties":{"z":{"const":1.50},"$id":{"$id":"y"}},"required":["z"]}"#,
+            r#"{"type":"object","properties":{"z":{"const":1.50},"$id":{}},"required":["z"]}"#,
+        ),
+        (
+            Anthropic,
+            r#"{"properties":{"a":{"pattern":"x","type":"array"}}}"#,
+            r#"{"type":"object","properties":{"a":{"pattern":"x","type":"array"}}}"#,
+        ),
+        (
+            ChatCompletions,
+            r#"{"properties":{"a":{"pattern":"x","type":"array"},"pattern":{"type":"string"}}}"#,
+            r#"{"type":"object","properties":{"a":{"type":"array","items":{}},"pattern":{"type":"string"}}}"#,
+        ),
+        (
+            Responses,
+            r#"{"properties":{"a":true},"oneOf":[{"properties":{"a":{},"b":{}}},{"allOf":[{"properties":{"c":{}}}]}]}"#,
+            r#"{"type":"object","properties":{"a":true,"b":{},"c":{}}}"#,
+        ),
+        (
+            Anthropic,
+            r##"{"properties":{"a":{"$ref":"#/$defs/P","title":"mine"}},"$defs":{"P":{"title":"P","anyOf":[{"$ref":"#/$defs/Q~1q"}]},"Q/q":{"enum":["$ref"]}}}"##,
+            r#"{"type":"object","properties":{"a":{"title":"mine","anyOf":[{"enum":["$ref"]}]}}}"#,
+        ),
+        (
+            Anthropic,
+            r##"{"$ref":"#/definitions/In","definitions":{"In":{"type":"object","properties":{"x":{"default":{"$ref":1}}}}}}"##,
+            r#"{"type":"object","properties":{"x":{"default":{"$ref":1}}}}"#,
+        ),
+    ] {
+        assert_eq!(compiled(format, schema).as_deref(), Ok(expected), "{schema}");
+    }
+}
+
+#[test]
+fn what_cannot_be_defined_says_why() {
+    let bomb = (0..20)
+        .map(|n| format!(r##""d{n}":{{"items":{{"$ref":"#/$defs/d{0}"}},"not":{{"$ref":"#/$defs/d{0}"}}}}"##, n + 1));
+    let bomb = bomb.collect::<Vec<_>>().join(",");
+    let bomb = format!(r##"{{"properties":{{"a":{{"$ref":"#/$defs/d0"}}}},"$defs":{{{bomb},"d20":{{}}}}}}"##);
+    let deep = format!("{}1{}", r#"{"not":"#.repeat(200), "}".repeat(200));
+    let reference = |text: &str| WithheldReason::Reference(text.to_owned());
+    for (schema, expected) in [
+        ("[]", WithheldReason::NotObject),
+        ("true", WithheldReason::NotObject),
+        (r#"{"type":"array"}"#, WithheldReason::NotObject),
+        (r#"{"type":"object","type":"object"}"#, WithheldReason::Invalid),
+        (r#"{"type":}"#, WithheldReason::Invalid),
+        (r#"{"properties":[]}"#, WithheldReason::Invalid),
+        (r##"{"properties":{"a":{"$ref":"#"}}}"##, reference("#")),
+        (r##"{"$defs":{"A":{"items":{"$ref":"#/$defs/A"}}},"items":{"$ref":"#/$defs/A"}}"##, reference("#/$defs/A")),
+        (r##"{"items":{"$ref":"#/$defs/B"}}"##, reference("#/$defs/B")),
+        (r#"{"items":{"$ref":"https://x.example/s.json"}}"#, reference("https://x.example/s.json")),
+        (&bomb, WithheldReason::TooLarge),
+        (&deep, WithheldReason::TooLarge),
+        (&format!(r#"{{"title":"{}"}}"#, "x".repeat(300_000)), WithheldReason::TooLarge),
+    ] {
+        assert_eq!(compiled(Format::Anthropic, schema), Err(expected), "{schema:.80}");
+    }
+}

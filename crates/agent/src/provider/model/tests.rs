@@ -1,0 +1,168 @@
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use wharf_net::NetOptions;
+use wharf_spec::Secret;
+use wharf_testkit::below::{Endpoint, Guest};
+
+use super::*;
+use crate::conversation::{Block, Conversation, Role, Turn};
+use crate::provider::{ModelEvent, Stop, ToolChoice, provider};
+
+/// An API on loopback that gives these answers one after the other, each on a connection of its own, and notes what it
+/// was asked.
+struct Api {
+    endpoint: Endpoint,
+    asked: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl Api {
+    fn start(answers: Vec<String>) -> Self {
+        let asked = Arc::<Mutex<Vec<(String, String)>>>::default();
+        let (notes, answers) = (Arc::clone(&asked), Mutex::new(answers.into_iter()));
+        let endpoint = Endpoint::start(move |mut guest| {
+            let Some(request) = receive(&mut guest) else { return };
+            notes.lock().unwrap().push(request);
+            let answer = answers.lock().unwrap().next().unwrap_or_default();
+            let _ = guest.write_all(answer.as_bytes());
+        });
+        Self { endpoint: endpoint.unwrap(), asked }
+    }
+
+    async fn model(&self, format: Format, key: Option<&str>) -> Model {
+        let mut provider = provider(format, &format!("http://{}", self.endpoint.address()));
+        provider.key = key.map(Secret::new);
+        Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
+    }
+
+    fn asked(&self) -> Vec<(String, String)> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn receive(guest: &mut Guest) -> Option<(String, String)> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        guest.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    guest.read_exact(&mut body).ok()?;
+    Some((head, String::from_utf8_lossy(&body).into_owned()))
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+}
+
+fn stream_of(events: &[&str]) -> String {
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    answer("200 OK", "Content-Type: text/event-stream; charset=utf-8\r\n", &body)
+}
+
+fn conversation() -> Conversation {
+    let turn = Turn { role: Role::User, blocks: vec![Block::Text("hi".into())] };
+    Conversation { system: None, turns: vec![turn] }
+}
+
+async fn told(model: &Model) -> Result<Vec<ModelEvent>, ModelError> {
+    let conversation = conversation();
+    let request = Request { conversation: &conversation, tools: &[], tool_choice: ToolChoice::Auto, effort: None };
+    let mut stream = model.stream(request).await?;
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        events.push(event?);
+    }
+    Ok(events)
+}
+
+#[tokio::test]
+async fn each_format_asks_at_its_place_and_reads_its_answer() {
+    let anthropic = [
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"hello"}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+    let chat = [r#"{"choices":[{"delta":{"content":"hello"},"finish_reason":"stop"}]}"#, "[DONE]"];
+    let responses = [
+        r#"{"type":"response.output_text.delta","delta":"hello"}"#,
+        r#"{"type":"response.completed","response":{"output":[{"type":"message","content":[{"text":"hello"}]}]}}"#,
+    ];
+    for (format, events, place, key) in [
+        (Format::Anthropic, anthropic, "/v1/messages", "x-api-key: k-1"),
+        (Format::ChatCompletions, chat, "/v1/chat/completions", "authorization: Bearer k-1"),
+        (Format::Responses, responses, "/v1/responses", "authorization: Bearer k-1"),
+    ] {
+        let api = Api::start(vec![stream_of(&events)]);
+        let events = told(&api.model(format, Some("k-1")).await).await.unwrap();
+        assert_eq!(events.first(), Some(&ModelEvent::TextDelta("hello".into())), "{format}");
+        assert!(events.contains(&ModelEvent::BlockDone(Block::Text("hello".into()))), "{format}");
+        assert_eq!(events.last(), Some(&ModelEvent::Done { stop: Stop::EndTurn }), "{format}");
+        let (head, body) = api.asked().remove(0);
+        assert!(head.starts_with(&format!("POST {place} HTTP/1.1")) && head.contains(key), "{head}");
+        assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["stream"], true);
+    }
+}
+
+#[tokio::test]
+async fn an_api_that_has_too_much_to_do_is_asked_again() {
+    let now = "Retry-After: 0\r\n";
+    let done = stream_of(&[r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#]);
+    let busy = || answer("429 Too Many Requests", now, "");
+    let down = || answer("503 Service Unavailable", now, "");
+    let api = Api::start(vec![busy(), down(), answer("529 Overloaded", now, ""), done.clone()]);
+    let model = api.model(Format::ChatCompletions, None).await;
+    assert_eq!(told(&model).await.unwrap(), [ModelEvent::Done { stop: Stop::EndTurn }]);
+    assert_eq!(api.asked().len(), 4);
+    let api = Api::start((0..6).map(|_| busy()).chain([done]).collect());
+    let error = told(&api.model(Format::ChatCompletions, None).await).await.unwrap_err();
+    assert!(matches!(error, ModelError::Refused { status: 429, .. }), "{error}");
+    assert_eq!(api.asked().len(), 6);
+}
+
+#[tokio::test]
+async fn once_an_answer_has_begun_nothing_is_asked_again() {
+    let overloaded = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let api = Api::start(vec![stream_of(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#, overloaded])]);
+    let error = told(&api.model(Format::ChatCompletions, None).await).await.unwrap_err();
+    assert!(matches!(&error, ModelError::Failed(said) if said.text == "Overloaded"), "{error}");
+    assert_eq!(api.asked().len(), 1);
+    let api = Api::start(vec![stream_of(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#])]);
+    assert_eq!(told(&api.model(Format::ChatCompletions, None).await).await, Err(ModelError::Incomplete));
+}
+
+#[tokio::test]
+async fn what_is_no_answer_says_what_to_do() {
+    let refused = |key: &str| answer("401 Unauthorized", "", &format!(r#"{{"error":{{"message":"bad key {key}"}}}}"#));
+    let page = answer("200 OK", "Content-Type: text/html\r\n", "<h1>Welcome</h1>");
+    let long = r#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens"}}"#;
+    for (key, answer, expected) in [
+        (None, refused(""), "127.0.0.1 wants a key, and none is set; the usual place is `ANTHROPIC_API_KEY`: bad key "),
+        (
+            Some("k-1"),
+            refused("k-1"),
+            "127.0.0.1 does not take the key it was given; the usual place is `ANTHROPIC_API_KEY`: bad key ***",
+        ),
+        (None, page, "the model API answered with something that is no stream of events: <h1>Welcome</h1>"),
+        (
+            None,
+            answer("404 Not Found", "", r#"{"error":"model not found"}"#),
+            "the model API answered 404: model not found",
+        ),
+        (
+            None,
+            answer("400 Bad Request", "", long),
+            "the model API answered 400: prompt is too long: 9 tokens (invalid_request_error)",
+        ),
+    ] {
+        let api = Api::start(vec![answer]);
+        let error = told(&api.model(Format::Anthropic, key).await).await.unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(error.needs_key(), expected.contains("key"), "{error}");
+        assert_eq!(error.is_outgrown(), expected.contains("too long"), "{error}");
+        assert_eq!(api.asked().len(), 1);
+    }
+}

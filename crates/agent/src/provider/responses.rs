@@ -1,0 +1,247 @@
+//! OpenAI's responses: a conversation in, its events out.
+
+mod body;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use wharf_json::Raw;
+use wharf_spec::Shown;
+
+use super::arguments;
+use super::error::ModelError;
+use super::event::{Counted, Decode, ModelEvent, Stop, read};
+use super::said::Said;
+use crate::conversation::Block;
+
+pub(super) use body::body;
+
+/// Reads the events of one answer.
+pub(super) struct Decoder {
+    source: String,
+    begun: Vec<Begun>,
+    blocks: usize,
+    has_calls: bool,
+    has_refused: bool,
+}
+
+/// A call that was begun; its place here is its index. What belongs to it says so by one of the two: llama.cpp does not
+/// count its items.
+struct Begun {
+    output: Option<usize>,
+    item: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    r#type: String,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    delta: String,
+    output_index: Option<usize>,
+    item_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ItemEvent<'a> {
+    output_index: Option<usize>,
+    #[serde(borrow)]
+    item: &'a RawValue,
+}
+
+/// What a message or a call says.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Item {
+    id: Option<String>,
+    call_id: Option<String>,
+    name: Option<String>,
+    arguments: Option<String>,
+    content: Value,
+}
+
+#[derive(Deserialize)]
+struct Ending<'a> {
+    #[serde(borrow)]
+    response: Response<'a>,
+}
+
+#[derive(Deserialize)]
+struct Response<'a> {
+    usage: Option<Usage>,
+    error: Option<Value>,
+    incomplete_details: Option<Incomplete>,
+    #[serde(borrow, default)]
+    output: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Incomplete {
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    input_tokens_details: Option<InputDetails>,
+}
+
+#[derive(Deserialize)]
+struct InputDetails {
+    cached_tokens: Option<u64>,
+}
+
+impl Decoder {
+    /// A decoder for one answer of this source.
+    pub fn new(source: String) -> Self {
+        Self { source, begun: Vec::new(), blocks: 0, has_calls: false, has_refused: false }
+    }
+
+    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+        let ItemEvent { output_index, item } = read(data)?;
+        let Kind { r#type: kind } = read(item.get().as_bytes())?;
+        if kind != "function_call" {
+            return Ok(Vec::new());
+        }
+        let item: Item = read(item.get().as_bytes())?;
+        let event = ModelEvent::ToolCallBegun {
+            index: self.begun.len(),
+            id: item.call_id.or_else(|| item.id.clone()).unwrap_or_default(),
+            name: item.name.unwrap_or_default(),
+        };
+        self.begun.push(Begun { output: output_index, item: item.id });
+        Ok(vec![event])
+    }
+
+    fn extend(&self, delta: Delta) -> Option<ModelEvent> {
+        let same = |begun: &Begun| match (begun.output, delta.output_index) {
+            (Some(one), Some(other)) => one == other,
+            _ => begun.item.is_some() && begun.item == delta.item_id,
+        };
+        let index = self.begun.iter().position(same)?;
+        Some(ModelEvent::ToolCallDelta { index, json: delta.delta })
+    }
+
+    fn finish(&mut self, item: &RawValue) -> Result<Option<ModelEvent>, ModelError> {
+        let Kind { r#type: kind } = read(item.get().as_bytes())?;
+        let block = match kind.as_str() {
+            "message" => self.message(&read::<Item>(item.get().as_bytes())?.content),
+            "function_call" => Some(self.call(read(item.get().as_bytes())?)),
+            _ => Some(self.carried(&kind, item)?),
+        };
+        self.blocks += 1;
+        Ok(block.map(ModelEvent::BlockDone))
+    }
+
+    /// The text of a message, refusals included.
+    fn message(&mut self, content: &Value) -> Option<Block> {
+        let mut text = String::new();
+        for part in content.as_array().into_iter().flatten() {
+            let member = |name| part.get(name).and_then(Value::as_str);
+            self.has_refused |= member("refusal").is_some();
+            text.push_str(member("text").or(member("refusal")).unwrap_or_default());
+        }
+        Some(text).filter(|text| !text.is_empty()).map(Block::Text)
+    }
+
+    fn call(&mut self, item: Item) -> Block {
+        self.has_calls = true;
+        let id = item.call_id.or(item.id).unwrap_or_default();
+        arguments::call(id, item.name.unwrap_or_default(), &item.arguments.unwrap_or_default())
+    }
+
+    fn carried(&self, kind: &str, item: &RawValue) -> Result<Block, ModelError> {
+        let raw = Raw::parse(item.get().to_owned()).map_err(|error| ModelError::Unreadable(error.to_string()))?;
+        let provider = self.source.clone();
+        Ok(match kind {
+            "reasoning" => Block::Thinking { provider, raw },
+            _ => Block::Unknown { provider, raw },
+        })
+    }
+
+    fn end(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+        let Ending { response } = read(data)?;
+        let mut events = Vec::new();
+        // Where no item was told of by itself, all of them are here.
+        if self.blocks == 0 {
+            for item in &response.output {
+                events.extend(self.finish(item)?);
+            }
+        }
+        events.extend(response.usage.as_ref().map(|usage| usage.counted().event()));
+        let reason = response.incomplete_details.and_then(|details| details.reason);
+        events.push(ModelEvent::Done { stop: self.stop(reason.as_deref()) });
+        Ok(events)
+    }
+
+    fn stop(&self, incomplete: Option<&str>) -> Stop {
+        match incomplete {
+            Some("max_output_tokens") => Stop::MaxTokens,
+            Some("content_filter") => Stop::Refused,
+            Some(other) => Stop::Other(Shown::line(other, 80).to_string()),
+            None if self.has_calls => Stop::ToolCalls,
+            None if self.has_refused => Stop::Refused,
+            None => Stop::EndTurn,
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ModelError> {
+        // Some servers end the stream as chat completions do.
+        if data.trim_ascii() == b"[DONE]" {
+            return Ok(Vec::new());
+        }
+        let Kind { r#type: kind } = read(data)?;
+        let event = match kind.as_str() {
+            "response.output_item.added" => return self.begin(data),
+            "response.output_text.delta" | "response.refusal.delta" => {
+                Some(ModelEvent::TextDelta(read::<Delta>(data)?.delta))
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                Some(ModelEvent::ThinkingDelta(read::<Delta>(data)?.delta))
+            }
+            "response.function_call_arguments.delta" => self.extend(read(data)?),
+            "response.output_item.done" => self.finish(read::<ItemEvent<'_>>(data)?.item)?,
+            "response.completed" | "response.incomplete" => return self.end(data),
+            "response.failed" => {
+                let error = read::<Ending<'_>>(data)?.response.error;
+                return Err(ModelError::Failed(Said::of(&error.unwrap_or_default())));
+            }
+            "error" => return Err(ModelError::Failed(error(&read(data)?))),
+            // The many in between, or something new.
+            _ => None,
+        };
+        Ok(event.into_iter().collect())
+    }
+}
+
+/// What an event of trouble says: in a member of its own, or beside its type, which is then no kind of trouble.
+fn error(event: &Value) -> Said {
+    if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
+        return Said::of(error);
+    }
+    let mut event = event.clone();
+    if let Some(members) = event.as_object_mut() {
+        members.remove("type");
+    }
+    Said::of(&event)
+}
+
+impl Usage {
+    fn counted(&self) -> Counted {
+        let cached = self.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+        Counted {
+            input: self.input_tokens.unwrap_or(0),
+            output: self.output_tokens.unwrap_or(0),
+            cached: cached.unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

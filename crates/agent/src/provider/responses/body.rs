@@ -1,0 +1,211 @@
+//! A request as responses have it.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use wharf_json::{Bounds, Raw};
+
+use crate::conversation::{Block, ResultBlock, Role, Turn};
+use crate::provider::chat::result_text;
+use crate::provider::definitions::{Compiled, alias};
+use crate::provider::{Offered, Provider, Request, ToolChoice};
+
+/// Nothing is stored over there: everything that is needed again goes with each request.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    store: bool,
+    max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    input: Vec<Item<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    include: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item<'a> {
+    Known(Known<'a>),
+    Carried(&'a Raw),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Known<'a> {
+    Message { role: Role, content: Vec<Part<'a>> },
+    FunctionCall { call_id: &'a str, name: Cow<'a, str>, arguments: &'a str },
+    FunctionCallOutput { call_id: &'a str, output: Output<'a> },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(String),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    InputText { text: Cow<'a, str> },
+    InputImage { image_url: String },
+    OutputText { text: &'a str },
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Raw,
+    strict: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Choice<'a> {
+    Word(&'static str),
+    Tool { r#type: &'static str, name: Cow<'a, str> },
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    effort: &'static str,
+    summary: &'static str,
+}
+
+#[derive(Deserialize)]
+struct Thought {
+    encrypted_content: Option<String>,
+}
+
+/// Writes a request.
+pub(in crate::provider) fn body(
+    provider: &Provider,
+    request: &Request<'_>,
+    tools: &Compiled,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let source = provider.source();
+    let mut input = Vec::new();
+    for turn in &request.conversation.turns {
+        match turn.role {
+            Role::User => told(turn, provider, &mut input),
+            Role::Assistant => input.extend(turn.blocks.iter().filter_map(|block| said(block, &source))),
+        }
+    }
+    let reasoning = request.effort.map(|effort| Reasoning { effort: effort.name(), summary: "auto" });
+    serde_json::to_vec(&Body {
+        model: &provider.model,
+        stream: true,
+        store: false,
+        max_output_tokens: provider.max_tokens,
+        instructions: request.conversation.system.as_deref().filter(|text| !text.is_empty()),
+        input,
+        tools: tools.offered.iter().map(tool).collect(),
+        tool_choice: (!tools.offered.is_empty()).then(|| choice(request.tool_choice)),
+        // A model that does not think refuses to be asked for its thoughts.
+        include: reasoning.iter().map(|_| "reasoning.encrypted_content").collect(),
+        reasoning,
+    })
+}
+
+/// What the user said: results first, then what their places could not hold, then the rest.
+fn told<'a>(turn: &'a Turn, provider: &Provider, input: &mut Vec<Item<'a>>) {
+    let mut parts = Vec::new();
+    for block in &turn.blocks {
+        if let Block::ToolResult { id, content, is_error } = block {
+            let output = if provider.is_openai() && content.iter().any(is_picture) {
+                Output::Parts(result_parts(content, *is_error))
+            } else {
+                parts.extend(pictures(id, content));
+                Output::Text(result_text(content, *is_error))
+            };
+            input.push(Item::Known(Known::FunctionCallOutput { call_id: id, output }));
+        }
+    }
+    parts.extend(turn.blocks.iter().filter_map(part));
+    if !parts.is_empty() {
+        input.push(Item::Known(Known::Message { role: Role::User, content: parts }));
+    }
+}
+
+fn is_picture(block: &ResultBlock) -> bool {
+    matches!(block, ResultBlock::Image { .. })
+}
+
+/// A result with its pictures in their places. There is no mark for a failure, so that a text says so.
+fn result_parts(content: &[ResultBlock], is_error: bool) -> Vec<Part<'_>> {
+    let failed = is_error.then_some(Part::InputText { text: "The tool failed:".into() });
+    let parts = content.iter().map(|block| match block {
+        ResultBlock::Text(text) => Part::InputText { text: Cow::Borrowed(text) },
+        ResultBlock::Image { media_type, data } => picture(media_type, data),
+    });
+    failed.into_iter().chain(parts).collect()
+}
+
+/// The pictures of a result, behind a text that says whose they are.
+fn pictures<'a>(id: &str, content: &[ResultBlock]) -> Vec<Part<'a>> {
+    let images = content.iter().filter_map(|block| match block {
+        ResultBlock::Image { media_type, data } => Some(picture(media_type, data)),
+        ResultBlock::Text(_) => None,
+    });
+    let images: Vec<Part<'a>> = images.collect();
+    let text = Part::InputText { text: Cow::Owned(format!("Pictures of the result of the call {id}:")) };
+    let heading = (!images.is_empty()).then_some(text);
+    heading.into_iter().chain(images).collect()
+}
+
+fn part(block: &Block) -> Option<Part<'_>> {
+    match block {
+        Block::Text(text) if !text.is_empty() => Some(Part::InputText { text: Cow::Borrowed(text) }),
+        Block::Image { media_type, data } => Some(picture(media_type, data)),
+        _ => None,
+    }
+}
+
+fn picture<'a>(media_type: &str, data: &str) -> Part<'a> {
+    Part::InputImage { image_url: format!("data:{media_type};base64,{data}") }
+}
+
+fn said<'a>(block: &'a Block, source: &str) -> Option<Item<'a>> {
+    match block {
+        Block::Text(text) if !text.is_empty() => {
+            let content = vec![Part::OutputText { text }];
+            Some(Item::Known(Known::Message { role: Role::Assistant, content }))
+        }
+        Block::ToolCall { id, name, arguments, .. } => {
+            Some(Item::Known(Known::FunctionCall { call_id: id, name: alias(name), arguments: arguments.get() }))
+        }
+        Block::Thinking { provider, raw } if provider == source && is_complete(raw) => Some(Item::Carried(raw)),
+        Block::Unknown { provider, raw } if provider == source => Some(Item::Carried(raw)),
+        _ => None,
+    }
+}
+
+/// Whether a thought can be sent back: one that was not given out would be looked for where nothing is stored.
+fn is_complete(raw: &Raw) -> bool {
+    let thought = raw.decode::<Thought>(&Bounds::default());
+    thought.is_ok_and(|thought| thought.encrypted_content.is_some())
+}
+
+fn tool(offered: &Offered) -> Tool<'_> {
+    let Offered { alias, description, schema } = offered;
+    Tool { r#type: "function", name: alias, description, parameters: schema, strict: false }
+}
+
+fn choice(choice: ToolChoice<'_>) -> Choice<'_> {
+    match choice {
+        ToolChoice::Auto => Choice::Word("auto"),
+        ToolChoice::Never => Choice::Word("none"),
+        ToolChoice::Any => Choice::Word("required"),
+        ToolChoice::Tool(name) => Choice::Tool { r#type: "function", name: alias(name) },
+    }
+}

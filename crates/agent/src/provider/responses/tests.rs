@@ -1,0 +1,184 @@
+use serde_json::json;
+
+use super::*;
+use crate::conversation::{Conversation, ResultBlock, Role, Turn};
+use crate::provider::event::replay;
+use crate::provider::{Definition, Effort, Format, Request, ToolChoice, compile, provider};
+
+const SOURCE: &str = "responses api.openai.com";
+
+fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
+    replay(Decoder::new(SOURCE.into()), events)
+}
+
+fn raw(text: &str) -> Raw {
+    Raw::parse(text.to_owned()).unwrap()
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> Block {
+    Block::ToolCall { id: id.into(), name: name.into(), arguments: raw(arguments), malformed: None }
+}
+
+#[test]
+fn text_and_thoughts_come_in_pieces_and_then_whole() {
+    let reasoning = r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"ZW5j"}"#;
+    let search = r#"{"id":"ws_1","type":"web_search_call","n":1.50}"#;
+    let events = decoded(&[
+        r#"{"type":"response.created","response":{"id":"r1"}}"#,
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}}"#,
+        r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"Hm."}"#,
+        &format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{reasoning}}}"#),
+        &format!(r#"{{"type":"response.output_item.done","output_index":1,"item":{search}}}"#),
+        r#"{"type":"response.output_item.added","output_index":2,"item":{"id":"m1","type":"message","content":[]}}"#,
+        r#"{"type":"response.output_text.delta","output_index":2,"delta":"Hel"}"#,
+        r#"{"type":"response.output_text.delta","output_index":2,"delta":"lo"}"#,
+        r#"{"type":"response.output_text.done","output_index":2,"text":"Hello"}"#,
+        r#"{"type":"response.output_item.done","output_index":2,"item":{"type":"message","content":[{"type":"output_text","text":"Hello"}]}}"#,
+        r#"{"type":"response.of_tomorrow","delta":7}"#,
+        r#"{"type":"response.completed","response":{"status":"completed","error":null,"incomplete_details":null,"output":[{"type":"message"}],"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":3}}}"#,
+    ]);
+    assert_eq!(
+        events.unwrap(),
+        [
+            ModelEvent::ThinkingDelta("Hm.".into()),
+            ModelEvent::BlockDone(Block::Thinking { provider: SOURCE.into(), raw: raw(reasoning) }),
+            ModelEvent::BlockDone(Block::Unknown { provider: SOURCE.into(), raw: raw(search) }),
+            ModelEvent::TextDelta("Hel".into()),
+            ModelEvent::TextDelta("lo".into()),
+            ModelEvent::BlockDone(Block::Text("Hello".into())),
+            ModelEvent::Usage { input: 10, output: 3, cached: 4 },
+            ModelEvent::Done { stop: Stop::EndTurn },
+        ]
+    );
+}
+
+#[test]
+fn calls_in_parallel_are_told_apart() {
+    let events = decoded(&[
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"f0","call_id":"a","name":"add","arguments":""}}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"function_call","id":"f1","call_id":"b","name":"sub","arguments":""}}"#,
+        r#"{"type":"response.function_call_arguments.delta","item_id":"f1","delta":"{\"y\":"}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"f0","delta":"{\"x\":1}"}"#,
+        r#"{"type":"response.function_call_arguments.delta","item_id":"f9","delta":"lost"}"#,
+        r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"f0","call_id":"a","name":"add","arguments":"{\"x\":1}"}}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"function_call","id":"f1","call_id":"b","name":"sub","arguments":"{\"y\":"}}"#,
+        r#"{"type":"response.completed","response":{}}"#,
+        "[DONE]",
+    ]);
+    let (id, name, malformed) = ("b".into(), "sub".into(), Some(r#"{"y":"#.into()));
+    let broken = Block::ToolCall { id, name, arguments: Raw::empty_object(), malformed };
+    assert_eq!(
+        events.unwrap(),
+        [
+            ModelEvent::ToolCallBegun { index: 0, id: "a".into(), name: "add".into() },
+            ModelEvent::ToolCallBegun { index: 1, id: "b".into(), name: "sub".into() },
+            ModelEvent::ToolCallDelta { index: 1, json: r#"{"y":"#.into() },
+            ModelEvent::ToolCallDelta { index: 0, json: r#"{"x":1}"#.into() },
+            ModelEvent::BlockDone(call("a", "add", r#"{"x":1}"#)),
+            ModelEvent::BlockDone(broken),
+            ModelEvent::Done { stop: Stop::ToolCalls },
+        ]
+    );
+}
+
+#[test]
+fn an_answer_ends_for_a_reason() {
+    let refusal = r#"{"type":"message","content":[{"type":"refusal","refusal":"No."}]}"#;
+    for (response, expected) in [
+        ("{}".to_owned(), Stop::EndTurn),
+        (r#"{"incomplete_details":{"reason":"max_output_tokens"}}"#.to_owned(), Stop::MaxTokens),
+        (r#"{"incomplete_details":{"reason":"content_filter"}}"#.to_owned(), Stop::Refused),
+        (r#"{"incomplete_details":{"reason":"new"}}"#.to_owned(), Stop::Other("new".into())),
+        (format!(r#"{{"output":[{refusal}]}}"#), Stop::Refused),
+        (r#"{"output":[{"type":"function_call","call_id":"a","name":"add"}]}"#.to_owned(), Stop::ToolCalls),
+    ] {
+        let event = format!(r#"{{"type":"response.incomplete","response":{response}}}"#);
+        assert_eq!(decoded(&[&event]).unwrap().last(), Some(&ModelEvent::Done { stop: expected }), "{response}");
+    }
+}
+
+#[test]
+fn trouble_in_the_stream_is_an_error() {
+    for (event, expected, passes) in [
+        (r#"{"type":"error","code":"rate_limit_exceeded","message":"Slow"}"#, "Slow (rate_limit_exceeded)", true),
+        (r#"{"type":"error","error":{"type":"server_error","message":"Oh"}}"#, "Oh (server_error)", true),
+        (r#"{"type":"error","message":"Oh"}"#, "Oh", false),
+        (
+            r#"{"type":"response.failed","response":{"error":{"code":"context_length_exceeded","message":"Long"}}}"#,
+            "Long (context_length_exceeded)",
+            false,
+        ),
+        (r#"{"type":"response.failed","response":{}}"#, "it does not say why", false),
+    ] {
+        let error = decoded(&[event]).unwrap_err();
+        assert_eq!(error.to_string(), format!("the model API broke its answer off: {expected}"));
+        assert_eq!(error.is_retryable(), passes, "{error}");
+    }
+    for event in ["", "[]", "{}", r#"{"type":"response.output_text.delta"}"#] {
+        assert!(matches!(decoded(&[event]), Err(ModelError::Unreadable(_))), "{event}");
+    }
+}
+
+fn conversation() -> Conversation {
+    let thought = |provider: &str, text: &str| Block::Thinking { provider: provider.into(), raw: raw(text) };
+    let said = vec![
+        thought(SOURCE, r#"{"type":"reasoning","id":"rs_1","encrypted_content":"ZW5j"}"#),
+        thought(SOURCE, r#"{"type":"reasoning","id":"rs_2","encrypted_content":null}"#),
+        thought("responses 127.0.0.1:8080", r#"{"type":"reasoning","encrypted_content":"eA=="}"#),
+        Block::Text("Well.".into()),
+        call("1", "add", r#"{"z":1}"#),
+        Block::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new"}"#) },
+    ];
+    let image = ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() };
+    let content = vec![ResultBlock::Text("no".into()), image];
+    let results = vec![Block::Text("and now?".into()), Block::ToolResult { id: "1".into(), content, is_error: true }];
+    let turns = [(Role::User, vec![Block::Text("add".into())]), (Role::Assistant, said), (Role::User, results)];
+    let turns = turns.into_iter().map(|(role, blocks)| Turn { role, blocks }).collect();
+    Conversation { system: Some("be brief".into()), turns }
+}
+
+fn written(base: &str, effort: Option<Effort>) -> Value {
+    let tools = [Definition { name: "add".into(), description: "Adds.".into(), schema: raw("{}") }];
+    let conversation = conversation();
+    let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Any, effort };
+    let compiled = compile(Format::Responses, &tools);
+    let text = body(&provider(Format::Responses, base), &request, &compiled).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+#[test]
+fn a_request_has_everything_in_its_place() {
+    let picture = json!({"type": "input_image", "image_url": "data:image/png;base64,aGk="});
+    let text = |text: &str| json!({"type": "input_text", "text": text});
+    let parameters = json!({"type": "object", "properties": {}});
+    let expected = json!({
+        "model": "small", "stream": true, "store": false, "max_output_tokens": 4096, "instructions": "be brief",
+        "input": [
+            {"type": "message", "role": "user", "content": [text("add")]},
+            {"type": "reasoning", "id": "rs_1", "encrypted_content": "ZW5j"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Well."}]},
+            {"type": "function_call", "call_id": "1", "name": "add", "arguments": "{\"z\":1}"},
+            {"type": "new"},
+            {"type": "function_call_output", "call_id": "1", "output": [text("The tool failed:"), text("no"), picture]},
+            {"type": "message", "role": "user", "content": [text("and now?")]},
+        ],
+        "tools": [{"type": "function", "name": "add", "description": "Adds.", "parameters": parameters, "strict": false}],
+        "tool_choice": "required",
+        "reasoning": {"effort": "medium", "summary": "auto"},
+        "include": ["reasoning.encrypted_content"],
+    });
+    assert_eq!(written("https://api.openai.com/v1", Some(Effort::Medium)), expected);
+}
+
+#[test]
+fn others_than_openai_get_pictures_after_the_results() {
+    let value = written("http://127.0.0.1:9", None);
+    let input = value["input"].as_array().unwrap();
+    let [.., output, message] = input.as_slice() else { panic!("{value}") };
+    assert_eq!(output["output"], "The tool failed: no\n[a picture, shown below]");
+    assert_eq!(message["content"][0]["text"], "Pictures of the result of the call 1:");
+    assert_eq!(message["content"][1]["image_url"], "data:image/png;base64,aGk=");
+    assert_eq!(message["content"][2]["text"], "and now?");
+    assert!(value.get("reasoning").is_none() && value.get("include").is_none());
+    assert!(!value.to_string().contains("rs_1") && !value.to_string().contains(r#""new""#), "{value}");
+}

@@ -1,0 +1,133 @@
+//! When to ask again. Pure: the clock and the seed come in as values.
+
+use std::time::{Duration, SystemTime};
+
+use wharf_net::{HeaderMap, header};
+
+use super::error::ModelError;
+
+/// How often one request is made again.
+const MOST: u32 = 5;
+/// The first wait, before it is spread, and the longest.
+const FIRST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(30);
+/// The longest an API may ask to be left alone before it is given up instead.
+const LONGEST_ASKED: Duration = Duration::from_secs(60);
+/// A time that is further away than anybody waits.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The attempts at one request that were made in vain.
+#[derive(Debug)]
+pub(super) struct Retries {
+    made: u32,
+    dice: u64,
+}
+
+impl Retries {
+    pub fn new(seed: u64) -> Self {
+        Self { made: 0, dice: seed | 1 }
+    }
+
+    /// How long to wait after this error before the next attempt; nothing where there is to be none.
+    pub fn wait(&mut self, error: &ModelError) -> Option<Duration> {
+        let passes = matches!(error, ModelError::Refused { .. } | ModelError::Failed(_)) && error.is_retryable();
+        if !passes || self.made == MOST {
+            return None;
+        }
+        self.made += 1;
+        match error.retry_after() {
+            Some(asked) => Some(asked).filter(|asked| *asked <= LONGEST_ASKED),
+            None => Some(self.spread(FIRST.saturating_mul(1 << (self.made - 1)).min(LONGEST))),
+        }
+    }
+
+    /// Between half of a wait and all of it, so that those who were turned away together do not come back together.
+    fn spread(&mut self, wait: Duration) -> Duration {
+        self.dice ^= self.dice << 13;
+        self.dice ^= self.dice >> 7;
+        self.dice ^= self.dice << 17;
+        let half = wait / 2;
+        half + half * u32::try_from(self.dice % 1000).unwrap_or(0) / 1000
+    }
+}
+
+/// How long an API asks to be left alone: in seconds or until a date.
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(text.parse().map_or(FOR_EVER, Duration::from_secs).min(FOR_EVER));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or_default().min(FOR_EVER))
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_net::{HeaderValue, SendError};
+
+    use super::*;
+    use crate::provider::said::Said;
+
+    fn refused(status: u16, body: &str, retry_after: Option<u64>) -> ModelError {
+        let said = Said::of_body(body.as_bytes());
+        ModelError::Refused { status, said, retry_after: retry_after.map(Duration::from_secs) }
+    }
+
+    #[test]
+    fn waits_double_are_spread_and_end() {
+        for seed in 1..500u64 {
+            let mut retries = Retries::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let error = refused(529, "", None);
+            let waits: Vec<Duration> = std::iter::from_fn(|| retries.wait(&error)).collect();
+            assert_eq!(waits.len(), 5);
+            for (wait, most) in waits.iter().zip([500, 1000, 2000, 4000, 8000]) {
+                assert!((most / 2..=most).contains(&wait.as_millis()), "{wait:?} of {most}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_passes_by_itself_is_waited_for() {
+        let seconds = |seconds| Some(Some(Duration::from_secs(seconds)));
+        let overloaded = br#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+        for (error, expected) in [
+            (refused(429, "", Some(7)), seconds(7)),
+            (refused(429, "", Some(0)), seconds(0)),
+            (refused(503, "", Some(60)), seconds(60)),
+            (refused(503, "", Some(61)), None),
+            (refused(429, r#"{"error":{"code":"insufficient_quota"}}"#, None), None),
+            (refused(400, "", Some(1)), None),
+            (refused(404, "", None), None),
+            (refused(500, "", None), Some(None)),
+            (ModelError::Failed(Said::of_body(overloaded)), Some(None)),
+            (ModelError::Failed(Said::default()), None),
+            (ModelError::Send(SendError::Refused("no".into())), None),
+            (ModelError::Incomplete, None),
+        ] {
+            let wait = Retries::new(7).wait(&error);
+            assert_eq!(wait.is_some(), expected.is_some(), "{error:?}");
+            if let Some(Some(exactly)) = expected {
+                assert_eq!(wait, Some(exactly), "{error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wait_is_told_in_seconds_or_as_a_date() {
+        let now = httpdate::parse_http_date("Sun, 15 Nov 2026 12:00:00 GMT").unwrap();
+        for (text, expected) in [
+            ("0", Some(0)),
+            (" 12 ", Some(12)),
+            ("99999999999999999999999999", Some(FOR_EVER.as_secs())),
+            ("Sun, 15 Nov 2026 12:00:30 GMT", Some(30)),
+            ("Sun, 15 Nov 2026 11:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+            ("", None),
+        ] {
+            let headers = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_str(text).unwrap())]);
+            assert_eq!(retry_after(&headers, now), expected.map(Duration::from_secs), "{text}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+}

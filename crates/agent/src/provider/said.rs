@@ -1,0 +1,126 @@
+//! What an API says when it does not answer, in whichever of the usual forms.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+use wharf_json::Bounds;
+use wharf_spec::{Secret, Untrusted};
+
+/// The most characters of what an API says.
+const LONGEST: usize = 500;
+/// The most characters of what it calls that.
+const LONGEST_KIND: usize = 80;
+const BOUNDS: Bounds = Bounds { depth: 32, nodes: 10_000 };
+
+/// What an API says is wrong; escaped and bounded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Said {
+    /// What it calls that, as `overloaded_error`.
+    pub kind: Option<String>,
+    /// What it says about it.
+    pub text: String,
+}
+
+/// The members of an error, wherever it stands. A code may be a number.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Members {
+    r#type: Option<Value>,
+    code: Option<Value>,
+    message: Option<Value>,
+}
+
+impl Said {
+    /// What the body of an answer says, or its beginning where that is in no form known here.
+    pub(super) fn of_body(body: &[u8]) -> Self {
+        let value = BOUNDS.check(body).ok().and_then(|()| serde_json::from_slice::<Value>(body).ok());
+        let said = value.as_ref().map(|value| Self::of(value.get("error").unwrap_or(value)));
+        let said = said.filter(|said| said.kind.is_some() || !said.text.is_empty());
+        said.unwrap_or_else(|| Self { kind: None, text: shown(String::from_utf8_lossy(body).trim(), LONGEST) })
+    }
+
+    /// What an error says: a text, or an object with a message and a code or a type.
+    pub(super) fn of(error: &Value) -> Self {
+        if let Value::String(text) = error {
+            return Self { kind: None, text: shown(text, LONGEST) };
+        }
+        let members = Members::deserialize(error).unwrap_or_default();
+        let text = |value: Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
+        // A code is what a type is one kind of, where there are both.
+        let kind = text(members.code).or(text(members.r#type));
+        Self {
+            kind: kind.map(|kind| shown(&kind, LONGEST_KIND)),
+            text: shown(&text(members.message).unwrap_or_default(), LONGEST),
+        }
+    }
+
+    /// The same without the key, should the API have repeated it.
+    pub(super) fn without(mut self, key: Option<&Secret>) -> Self {
+        if let Some(key) = key.map(Secret::reveal).filter(|key| !key.is_empty()) {
+            self.text = self.text.replace(key, "***");
+        }
+        self
+    }
+
+    /// Whether the API has too much to do, or is not well.
+    pub(super) fn is_overload(&self) -> bool {
+        let known = ["overloaded_error", "api_error", "rate_limit_error", "rate_limit_exceeded", "server_error"];
+        self.kind.as_deref().is_some_and(|kind| known.contains(&kind))
+    }
+
+    /// Whether what is used up does not come back by waiting.
+    pub(super) fn is_about_money(&self) -> bool {
+        self.kind.as_deref() == Some("insufficient_quota")
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.kind, self.text.as_str()) {
+            (Some(kind), "") => write!(f, "{kind}"),
+            (Some(kind), text) => write!(f, "{text} ({kind})"),
+            (None, "") => f.write_str("it does not say why"),
+            (None, text) => f.write_str(text),
+        }
+    }
+}
+
+fn shown(text: &str, limit: usize) -> String {
+    Untrusted::new(text).shortened(limit).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_an_error_is_read() {
+        for (body, expected) in [
+            (
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+                "Overloaded (overloaded_error)",
+            ),
+            (
+                r#"{"error":{"message":"too long","type":"x","code":"context_length_exceeded"}}"#,
+                "too long (context_length_exceeded)",
+            ),
+            (r#"{"error":{"code":400,"message":"no","type":"invalid_request_error"}}"#, "no (invalid_request_error)"),
+            (r#"{"error":"model not found"}"#, "model not found"),
+            (r#"{"message":"down","code":null}"#, "down"),
+            ("<h1>502\u{1b}[2J</h1>", "<h1>502\\u{1b}[2J</h1>"),
+            ("", "it does not say why"),
+        ] {
+            assert_eq!(Said::of_body(body.as_bytes()).to_string(), expected, "{body}");
+        }
+        let endless = format!(r#"{{"error":"{}"}}"#, "x".repeat(100_000));
+        assert_eq!(Said::of_body(endless.as_bytes()).text.chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn a_key_is_never_repeated() {
+        let said = Said::of_body(br#"{"error":"bad key sk-1234 given"}"#).without(Some(&Secret::new("sk-1234")));
+        assert_eq!(said.text, "bad key *** given");
+    }
+}

@@ -1,0 +1,229 @@
+//! An answer while it is written: bytes in, events out, both bounded.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use wharf_net::{Body, SseParser};
+
+use super::definitions::{Compiled, Withheld};
+use super::error::ModelError;
+use super::event::{Decode, ModelEvent};
+use crate::conversation::Block;
+
+/// Bytes of one event.
+const LARGEST_EVENT: usize = 4 << 20;
+/// Bytes of a whole answer.
+const LARGEST_ANSWER: usize = 32 << 20;
+/// How long an API may say nothing. A model on a small machine reads a long conversation for minutes before it answers.
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// An answer while it is written. Dropped before its end, it closes the connection, and the API stops writing.
+pub struct Stream {
+    body: Body,
+    reading: Reading,
+}
+
+impl Stream {
+    pub(super) fn new(body: Body, reading: Reading) -> Self {
+        Self { body, reading }
+    }
+
+    /// The next event; nothing after [`ModelEvent::Done`] or an error.
+    ///
+    /// Dropped while it waits, nothing is lost.
+    pub async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.reading.next() {
+                return Some(event);
+            }
+            if self.reading.is_over {
+                return None;
+            }
+            self.read_on().await;
+        }
+    }
+
+    /// The tools that the provider was not told of.
+    pub fn withheld(&self) -> &[Withheld] {
+        &self.reading.tools.withheld
+    }
+
+    /// Waits for the first event and keeps it. An error that comes instead is taken out.
+    pub(super) async fn begin(&mut self) -> Result<(), ModelError> {
+        match self.next().await {
+            Some(Ok(event)) => self.reading.ready.push_front(Ok(event)),
+            Some(Err(error)) => return Err(error),
+            None => {}
+        }
+        Ok(())
+    }
+
+    async fn read_on(&mut self) {
+        match tokio::time::timeout(PATIENCE, self.body.chunk()).await {
+            Ok(Ok(Some(chunk))) => self.reading.push(chunk),
+            Ok(Ok(None)) => self.reading.end(),
+            Ok(Err(error)) => self.reading.fail(ModelError::Body(error)),
+            Err(_) => self.reading.fail(ModelError::Silent(PATIENCE)),
+        }
+    }
+}
+
+/// What was read of an answer. Pure: no clock, no I/O.
+pub(super) struct Reading {
+    parser: SseParser,
+    decoder: Box<dyn Decode>,
+    tools: Arc<Compiled>,
+    /// As many as one piece of the answer holds.
+    ready: VecDeque<Result<ModelEvent, ModelError>>,
+    bytes: usize,
+    is_over: bool,
+}
+
+impl Reading {
+    pub fn new(decoder: Box<dyn Decode>, tools: Arc<Compiled>) -> Self {
+        let parser = SseParser::new(LARGEST_EVENT);
+        Self { parser, decoder, tools, ready: VecDeque::new(), bytes: 0, is_over: false }
+    }
+
+    fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        self.ready.pop_front()
+    }
+
+    fn push(&mut self, chunk: Bytes) {
+        self.bytes = self.bytes.saturating_add(chunk.len());
+        if self.bytes > LARGEST_ANSWER {
+            return self.fail(ModelError::TooLarge { what: "the answer of the model", limit: LARGEST_ANSWER });
+        }
+        self.parser.push(chunk);
+        while !self.is_over {
+            match self.parser.next() {
+                None => return,
+                Some(Ok(event)) if event.data.is_empty() => {}
+                Some(Ok(event)) => match self.decoder.event(&event.data) {
+                    Ok(events) => self.take(events),
+                    Err(error) => self.fail(error),
+                },
+                Some(Err(error)) => {
+                    self.fail(ModelError::TooLarge { what: "an event of the model", limit: error.limit });
+                }
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let events = self.decoder.ended();
+        self.take(events);
+        if !self.is_over {
+            self.fail(ModelError::Incomplete);
+        }
+    }
+
+    fn take(&mut self, events: Vec<ModelEvent>) {
+        for event in events {
+            self.is_over |= matches!(event, ModelEvent::Done { .. });
+            self.ready.push_back(Ok(self.named(event)));
+        }
+    }
+
+    fn fail(&mut self, error: ModelError) {
+        self.is_over = true;
+        self.ready.push_back(Err(error));
+    }
+
+    /// The same with the tool's own name, where the model was told of such a tool.
+    fn named(&self, mut event: ModelEvent) -> ModelEvent {
+        let name = match &mut event {
+            ModelEvent::ToolCallBegun { name, .. } => name,
+            ModelEvent::BlockDone(Block::ToolCall { name, .. }) => name,
+            _ => return event,
+        };
+        if let Some(own) = self.tools.name(name) {
+            *name = own.to_owned();
+        }
+        event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_json::Raw;
+
+    use super::*;
+    use crate::provider::definitions::{Definition, alias, compile};
+    use crate::provider::{Format, Stop, anthropic};
+
+    fn reading(tools: &[Definition]) -> Reading {
+        Reading::new(Box::new(anthropic::Decoder::new("a".into())), Arc::new(compile(Format::Anthropic, tools)))
+    }
+
+    fn all(reading: &mut Reading) -> Vec<Result<ModelEvent, ModelError>> {
+        std::iter::from_fn(|| reading.next()).collect()
+    }
+
+    const START: &str = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+
+    #[test]
+    fn however_it_is_cut_an_answer_reads_the_same() {
+        let delta = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hü"}}"#;
+        let stop = r#"{"type":"message_stop"}"#;
+        let text = format!(": hello\n\nevent: x\ndata: {START}\n\ndata: {delta}\r\n\r\ndata: {stop}\n\nid: 7\n\n");
+        for size in [1, 2, 7, 64, 10_000] {
+            let mut reading = reading(&[]);
+            text.as_bytes().chunks(size).for_each(|chunk| {
+                if !reading.is_over {
+                    reading.push(Bytes::copy_from_slice(chunk));
+                }
+            });
+            let events = all(&mut reading);
+            let expected = [
+                Ok(ModelEvent::TextDelta("hü".into())),
+                Ok(ModelEvent::BlockDone(Block::Text("hü".into()))),
+                Ok(ModelEvent::Usage { input: 0, output: 0, cached: 0 }),
+                Ok(ModelEvent::Done { stop: Stop::EndTurn }),
+            ];
+            assert_eq!(events, expected, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_tool_is_called_by_its_own_name() {
+        let schema = Raw::known(r#"{"type":"object"}"#);
+        let tool = Definition { name: "größe".into(), description: String::new(), schema };
+        let mut reading = reading(&[tool]);
+        for (name, expected) in [(alias("größe").into_owned(), "größe"), ("unknown".to_owned(), "unknown")] {
+            let block = format!(r#"{{"type":"tool_use","id":"1","name":"{name}"}}"#);
+            let start = format!(r#"{{"type":"content_block_start","index":0,"content_block":{block}}}"#);
+            let stop = r#"{"type":"content_block_stop","index":0}"#;
+            reading.push(format!("data: {start}\n\ndata: {stop}\n\n").into());
+            let (index, id) = (0, "1".to_owned());
+            let begun = ModelEvent::ToolCallBegun { index, id: id.clone(), name: expected.into() };
+            let (arguments, malformed) = (Raw::empty_object(), None);
+            let call = Block::ToolCall { id, name: expected.into(), arguments, malformed };
+            assert_eq!(all(&mut reading), [Ok(begun), Ok(ModelEvent::BlockDone(call))]);
+        }
+    }
+
+    #[test]
+    fn neither_an_event_nor_an_answer_is_endless() {
+        let mut one = reading(&[]);
+        (0..5).for_each(|_| one.push(Bytes::from(vec![b'x'; 1 << 20])));
+        let error = ModelError::TooLarge { what: "an event of the model", limit: LARGEST_EVENT };
+        assert_eq!(all(&mut one), [Err(error)]);
+        let mut many = reading(&[]);
+        while !many.is_over {
+            many.push(Bytes::from(format!(": {}\n\n", "x".repeat(1 << 20))));
+        }
+        let error = ModelError::TooLarge { what: "the answer of the model", limit: LARGEST_ANSWER };
+        assert_eq!(all(&mut many), [Err(error)]);
+    }
+
+    #[test]
+    fn half_an_answer_is_an_error() {
+        let mut reading = reading(&[]);
+        reading.push(format!("data: {START}\n\n").into());
+        reading.end();
+        assert_eq!(all(&mut reading), [Err(ModelError::Incomplete)]);
+    }
+}
