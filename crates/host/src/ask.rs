@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use wharf_json::Raw;
+use wharf_policy::{NoRule, Rule};
 use wharf_spec::{ServerName, ToolId};
 use wharf_tools::Description;
 use wharf_wire::{ElicitAnswer, Elicitation, SamplingRequest};
@@ -17,6 +18,9 @@ pub enum Ask {
     Permission(PermissionAsk, Reply<PermissionAnswer>),
     /// A server wants to know something, or wants a page visited.
     Elicitation(ElicitationAsk, Reply<ElicitAnswer>),
+    /// A page that was agreed to has been opened: is the person done with it? Dropped unanswered, the server's own word
+    /// is waited for.
+    Page(PageAsk, Reply<()>),
     /// A server wants to use the model.
     Sampling(SamplingAsk, Reply<Result<Raw, wharf_client::NotSampled>>),
     /// A server wants a login: may the browser be opened?
@@ -41,10 +45,12 @@ pub struct PermissionAsk {
     pub reason: String,
     /// What about the tool is different from when it was approved: lines, escaped.
     pub changed: Option<String>,
+    /// The rule that an "always" becomes, or why there is none: then it holds as long as the host runs.
+    pub always: Result<Rule, NoRule>,
 }
 
 /// What a person says to a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PermissionAnswer {
     /// Yes, this one.
     Once,
@@ -54,6 +60,8 @@ pub enum PermissionAnswer {
     Always,
     /// No.
     No,
+    /// No, and why: whoever wanted the call is told.
+    NoBecause(String),
 }
 
 /// A server wants to know something of a person.
@@ -63,6 +71,13 @@ pub struct ElicitationAsk {
     pub server: ServerName,
     /// What: untrusted.
     pub question: Elicitation,
+}
+
+/// A page that somebody has agreed to visit for a server.
+#[derive(Debug, Clone)]
+pub struct PageAsk {
+    /// Which server.
+    pub server: ServerName,
 }
 
 /// A server wants to use the model.
@@ -132,6 +147,7 @@ impl Ask {
         match self {
             Self::Permission(ask, _) => &ask.id.server,
             Self::Elicitation(ask, _) => &ask.server,
+            Self::Page(ask, _) => &ask.server,
             Self::Sampling(ask, _) => &ask.server,
             Self::Login(ask, _) => &ask.server,
             Self::Approval(ask, _) => &ask.server,
@@ -143,6 +159,7 @@ impl Ask {
         match self {
             Self::Permission(..) => "permission",
             Self::Elicitation(..) => "elicitation",
+            Self::Page(..) => "page",
             Self::Sampling(..) => "sampling",
             Self::Login(..) => "login",
             Self::Approval(..) => "approval",
@@ -150,7 +167,28 @@ impl Ask {
     }
 }
 
+impl PermissionAsk {
+    /// The question whether a tool may be called, asked by nobody in particular: for the tests of whoever is asked.
+    pub fn new(id: ToolId, tool: Arc<Description>, arguments: Raw) -> Self {
+        let always = Err(NoRule::NoServer(id.server.clone()));
+        Self { id, tool, arguments, caller: "agent".into(), reason: String::new(), changed: None, always }
+    }
+}
+
+impl LoginAsk {
+    /// The question whether a page may be opened: for the tests of whoever is asked.
+    pub fn new(server: ServerName, url: impl Into<String>, issuer: impl Into<String>) -> Self {
+        Self { server, url: url.into(), issuer: issuer.into(), scope: None }
+    }
+}
+
 impl<T> Reply<T> {
+    /// A reply, and where its answer arrives: for the tests of whoever is asked.
+    pub fn pair() -> (Self, oneshot::Receiver<T>) {
+        let (reply, answer) = oneshot::channel();
+        (Self(reply), answer)
+    }
+
     /// Answers. Nobody may be waiting any more; then nothing happens.
     pub fn answer(self, answer: T) {
         let _ = self.0.send(answer);
@@ -169,7 +207,7 @@ impl<T> Reply<T> {
 
 /// Puts a question and waits. Nothing comes back where nobody answers. Dropped while it waits, the question is withdrawn.
 pub(crate) async fn put<T>(asker: &dyn Asker, ask: impl FnOnce(Reply<T>) -> Ask) -> Option<T> {
-    let (reply, answer) = oneshot::channel();
-    asker.ask(ask(Reply(reply)));
+    let (reply, answer) = Reply::pair();
+    asker.ask(ask(reply));
     answer.await.ok()
 }

@@ -1,13 +1,14 @@
 //! The gate of a host: rules first, then what a person has said, then the person.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 use tokio::sync::Semaphore;
 use wharf_json::Raw;
 use wharf_policy::{
-    Action, Grant, GrantScope, Grants, Judge, Judgement, Lifetime, Pins, Policy, Problem, Reason, Rule, SourcedRule,
-    difference,
+    Action, Grant, GrantScope, Grants, Judge, Judgement, Lifetime, NoRule, Pins, Policy, Problem, Reason, Rule,
+    SourcedRule, difference,
 };
 use wharf_spec::{Fingerprint, ServerName, ToolId};
 use wharf_tools::{Attempt, Caller, Check, Consent, Description, Gate, Permission, Refusal, RefusalReason, Risk};
@@ -32,7 +33,6 @@ pub enum WhenAsked {
 
 /// Decides over rules, grants and pins, and asks a person where those say so.
 pub(crate) struct RuleGate {
-    rules: Vec<SourcedRule>,
     when_asked: WhenAsked,
     asker: Option<Arc<dyn Asker>>,
     sink: Option<RuleSink>,
@@ -47,9 +47,12 @@ pub(crate) struct RuleGate {
 }
 
 struct State {
+    rules: Vec<SourcedRule>,
     policy: Arc<Policy>,
     servers: Vec<ServerName>,
     grants: Grants,
+    /// What a person has said of tools that are nobody's, by name: as many as there are such tools at most.
+    own_grants: HashMap<Arc<str>, Lifetime>,
     pins: Pins,
 }
 
@@ -74,9 +77,9 @@ impl RuleGate {
     pub fn new(parts: GateParts) -> Arc<Self> {
         let GateParts { rules, when_asked, asker, sink, audits, pins } = parts;
         let policy = Arc::new(Policy::compile(rules.clone(), &[]));
-        let state = State { policy, servers: Vec::new(), grants: Grants::default(), pins };
+        let state =
+            State { rules, policy, servers: Vec::new(), grants: Grants::default(), own_grants: HashMap::new(), pins };
         Arc::new(Self {
-            rules,
             when_asked,
             asker,
             sink,
@@ -96,13 +99,24 @@ impl RuleGate {
 
     /// These are the servers now: a rule may mean something else than before.
     pub fn servers_changed(&self, servers: Vec<ServerName>) {
-        let policy = Arc::new(Policy::compile(self.rules.clone(), &servers));
         let mut state = self.state();
+        let policy = Arc::new(Policy::compile(state.rules.clone(), &servers));
         for gone in state.servers.iter().filter(|server| !servers.contains(server)).cloned().collect::<Vec<_>>() {
             state.grants.forget(&gone);
         }
         state.policy = policy;
         state.servers = servers;
+    }
+
+    /// These are the rules now. Where one of them cannot hold, all stays as it was, and that one is told.
+    pub fn rules_changed(&self, rules: Vec<SourcedRule>) -> Result<(), Problem> {
+        let mut state = self.state();
+        let policy = Policy::compile(rules.clone(), &state.servers);
+        if let Some(problem) = policy.problems().iter().find(|problem| problem.is_fatal()) {
+            return Err(problem.clone());
+        }
+        (state.rules, state.policy) = (rules, Arc::new(policy));
+        Ok(())
     }
 
     /// Forgets what was granted to a server: another one has taken its name.
@@ -134,7 +148,8 @@ impl RuleGate {
                 (Permission::NotNeeded, Risk::Low) => wharf_policy::Risk::Low,
                 _ => wharf_policy::Risk::High,
             };
-            return self.judged(&wharf_policy::Attempt::plain(&tool.name, arguments, risk), None);
+            let judgement = self.judged(&wharf_policy::Attempt::plain(&tool.name, arguments, risk), None);
+            return self.granted(&tool.name, judgement);
         };
         let context = self.context();
         let servers = context.as_ref().map(|context| context.servers.load());
@@ -154,6 +169,16 @@ impl RuleGate {
         let State { policy, grants, pins, .. } = &mut *self.state();
         // No grant of this gate has an end, so that any moment will do.
         Judge { policy, grants, pins, now: self.began }.judge(attempt, definition)
+    }
+
+    /// The same, with what a person has said of a tool that is nobody's: it answers what would be asked, and no more.
+    fn granted(&self, name: &str, judgement: Judgement) -> Judgement {
+        match (judgement, self.state().own_grants.get(name)) {
+            (Judgement::Ask { .. }, Some(lifetime)) => {
+                Judgement::Allow { why: Reason::Grant(*lifetime), first_seen: false }
+            }
+            (judgement, _) => judgement,
+        }
     }
 
     /// Remembers that this definition was called with everybody's consent.
@@ -214,19 +239,23 @@ impl RuleGate {
             let hint = "a person has to look at what has changed and say yes to it";
             return Refusal::new(RefusalReason::DefinitionChanged).with_hint(hint);
         }
-        let rule = match identity(tool) {
-            Some((id, _)) => Rule::naming(&id, Action::Allow, &self.state().servers).ok(),
-            None => Some(Rule { tool: tool.name.to_string(), pattern: None, action: Action::Allow }),
-        };
-        let rule = rule.and_then(|rule| serde_json::to_string(&rule).ok()).unwrap_or_default();
+        let rule = self.rule_for(tool).ok().and_then(|rule| serde_json::to_string(&rule).ok()).unwrap_or_default();
         Refusal::new(RefusalReason::NobodyToAsk { rule })
+    }
+
+    /// The rule that allows a tool, whatever its arguments.
+    fn rule_for(&self, tool: &Description) -> Result<Rule, NoRule> {
+        match identity(tool) {
+            Some((id, _)) => Rule::naming(&id, Action::Allow, &self.state().servers),
+            None => Ok(Rule { tool: tool.name.to_string(), pattern: None, action: Action::Allow }),
+        }
     }
 
     /// Asks, unless the answer to another question has made this one needless.
     ///
     /// A question has its time, and ends with the host.
     async fn ask(self: Arc<Self>, pending: Pending) -> Result<(), Refusal> {
-        let Some(context) = self.context() else { return Err(Refusal::new(RefusalReason::SaidNo)) };
+        let Some(context) = self.context() else { return Err(no(None)) };
         let (time, mut closing) = (context.options.limits.ask, context.closing.subscribe());
         drop(context);
         let unanswered = |why: &str| Err(Refusal::new(RefusalReason::Other(why.to_owned())));
@@ -255,15 +284,13 @@ impl RuleGate {
             Some(ask) => put(&**asker, |reply| Ask::Permission(ask, reply)).await,
             None => None,
         };
-        let Some(answer) = answer.filter(|answer| *answer != PermissionAnswer::No) else {
-            self.note(&caller, &tool, &arguments, "deny", &"the person said no, or nothing");
-            return Err(Refusal::new(RefusalReason::SaidNo));
-        };
+        let lifetime = agreed(answer)
+            .inspect_err(|_| self.note(&caller, &tool, &arguments, "deny", &"the person said no, or nothing"))?;
         if !self.is_on_shelf(&tool) || !same(asked_about, self.standing_of(&tool)) {
             self.note(&caller, &tool, &arguments, "deny", &"the server is another one than was asked about");
             return Err(Refusal::new(RefusalReason::ApprovalStale));
         }
-        self.remember(&tool, answer);
+        self.remember(&tool, lifetime);
         self.note(&caller, &tool, &arguments, "allow", &"the person said yes");
         Ok(())
     }
@@ -284,8 +311,9 @@ impl RuleGate {
         context.crier.tell(Event::Asked { server: id.server.clone(), kind: "permission" });
         let after = context.shelf.peek().tool(&id).map(|tool| tool.definition.raw.clone());
         let changed = before.zip(after).map(|(before, after)| difference(before, after.get()).to_string());
+        let always = self.rule_for(tool);
         let (tool, arguments, caller) = (Arc::clone(tool), arguments.clone(), Arc::clone(&caller.name));
-        Some(PermissionAsk { id, tool, arguments, caller, reason: why.to_string(), changed })
+        Some(PermissionAsk { id, tool, arguments, caller, reason: why.to_string(), changed, always })
     }
 
     /// Whether this very definition is what the server offers now. Tools that are nobody's are always what they are.
@@ -303,22 +331,19 @@ impl RuleGate {
         Some((server.generation, server.passage().map(|passage| passage.epoch)))
     }
 
-    fn remember(&self, tool: &Description, answer: PermissionAnswer) {
+    fn remember(&self, tool: &Description, lifetime: Lifetime) {
         self.pin(tool);
-        let lifetime = match answer {
-            PermissionAnswer::Once | PermissionAnswer::No => return,
-            PermissionAnswer::Session => Lifetime::Session,
-            PermissionAnswer::Always => Lifetime::Always,
-        };
-        let Some((id, definition)) = identity(tool) else { return };
-        let grant = Grant { tool: id, arguments: GrantScope::Any, lifetime, definition, until: None };
-        let rule = {
-            let mut state = self.state();
-            let rule = grant.as_rule(&state.servers);
-            state.grants.add(grant);
-            rule
-        };
-        match (lifetime, rule, &self.sink) {
+        if lifetime == Lifetime::Once {
+            return;
+        }
+        match identity(tool) {
+            Some((tool, definition)) => {
+                let grant = Grant { tool, arguments: GrantScope::Any, lifetime, definition, until: None };
+                self.state().grants.add(grant);
+            }
+            None => drop(self.state().own_grants.insert(Arc::clone(&tool.name), lifetime)),
+        }
+        match (lifetime, self.rule_for(tool), &self.sink) {
             (Lifetime::Always, Ok(rule), Some(sink)) => sink(&rule),
             (Lifetime::Always, Err(why), _) => tracing::warn!("it holds for this session only: {why}"),
             _ => {}
@@ -342,6 +367,21 @@ impl RuleGate {
         let name = tool.origin.as_ref().map_or(&*tool.name, |origin| &*origin.name);
         audit.decided((server, name), arguments, caller, (verdict, &why.to_string()));
     }
+}
+
+/// How long a person's yes holds, or the refusal that is their no.
+fn agreed(answer: Option<PermissionAnswer>) -> Result<Lifetime, Refusal> {
+    match answer {
+        Some(PermissionAnswer::Once) => Ok(Lifetime::Once),
+        Some(PermissionAnswer::Session) => Ok(Lifetime::Session),
+        Some(PermissionAnswer::Always) => Ok(Lifetime::Always),
+        Some(PermissionAnswer::NoBecause(why)) => Err(no(Some(why))),
+        Some(PermissionAnswer::No) | None => Err(no(None)),
+    }
+}
+
+fn no(because: Option<String>) -> Refusal {
+    Refusal::new(RefusalReason::SaidNo { because })
 }
 
 /// Whether it is the server that was asked about. One that was not connected and is, or is not any more, is the same.

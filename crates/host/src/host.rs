@@ -147,6 +147,12 @@ impl Host {
         self.context().rules.problems()
     }
 
+    /// Makes these the rules; what people have said before holds as far as no rule denies it. Where one of them cannot
+    /// hold, all stays as it was, and that one comes back.
+    pub fn set_rules(&self, rules: Vec<wharf_policy::SourcedRule>) -> Result<(), wharf_policy::Problem> {
+        self.context().rules.rules_changed(rules)
+    }
+
     /// Lets a tool out of quarantine, with the definition that a person has seen and no other. Refused where the tool
     /// is defined differently by now.
     pub async fn release(&self, tool: &ToolId, seen: wharf_spec::Fingerprint) -> Result<(), HostError> {

@@ -46,8 +46,8 @@ mod watching;
 
 pub use account::ServerAccount;
 pub use ask::{
-    ApprovalAsk, Ask, Asker, Consent, ElicitationAsk, LoginAsk, PermissionAnswer, PermissionAsk, Reply as AskReply,
-    SamplingAsk,
+    ApprovalAsk, Ask, Asker, Consent, ElicitationAsk, LoginAsk, PageAsk, PermissionAnswer, PermissionAsk,
+    Reply as AskReply, SamplingAsk,
 };
 pub use attend::Attention;
 pub use builder::{HostBuilder, StartError};

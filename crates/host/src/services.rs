@@ -7,9 +7,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_client::{Elicitor, LogSink, NotSampled, Pending, RootsSource, Sampler, Services};
 use wharf_spec::ServerName;
-use wharf_wire::{Bounds, ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Root, SamplingRequest, View as _};
+use wharf_wire::{
+    Bounds, ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Root, SamplingRequest, UrlRequest, View as _,
+};
 
-use crate::ask::{Ask, Asker, ElicitationAsk, SamplingAsk, put};
+use crate::ask::{Ask, Asker, ElicitationAsk, PageAsk, SamplingAsk, put};
 use crate::context::Context;
 use crate::events::Event;
 
@@ -85,6 +87,17 @@ impl Elicitor for Person {
             put(&*asker, ask).await.unwrap_or(ElicitAnswer::Decline)
         })
     }
+
+    fn page_done(&self, server: &str, _: &UrlRequest) -> Pending<()> {
+        let (asker, server) = (Arc::clone(&self.asker), ServerName::new(server));
+        Box::pin(async move {
+            let Ok(server) = server else { return std::future::pending().await };
+            match put(&*asker, |reply| Ask::Page(PageAsk { server }, reply)).await {
+                Some(()) => {}
+                None => std::future::pending().await,
+            }
+        })
+    }
 }
 
 /// The field of a form that asks for a secret; escaped.
@@ -151,4 +164,39 @@ fn bare(request: SamplingRequest) -> Option<SamplingRequest> {
         members.remove(member);
     }
     SamplingRequest::view(Raw::of(&members).ok()?, &bounds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says to be done with every page.
+    struct Reader;
+
+    impl Asker for Reader {
+        fn ask(&self, ask: Ask) {
+            match ask {
+                Ask::Page(ask, reply) if ask.server.as_str() == "demo" => reply.answer(()),
+                _ => panic!("only pages are asked about"),
+            }
+        }
+    }
+
+    /// Answers nothing.
+    struct Absent;
+
+    impl Asker for Absent {
+        fn ask(&self, _: Ask) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_is_done_when_the_person_says_so_and_not_when_nobody_does() {
+        let raw = Raw::parse(r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#).unwrap();
+        let Ok(Elicitation::Url(page)) = Elicitation::view(raw, &Bounds::default()) else { panic!("no page") };
+        for (asker, is_done) in [(Arc::new(Reader) as Arc<dyn Asker>, true), (Arc::new(Absent), false)] {
+            let person = Person { asker, context: Weak::new() };
+            let done = tokio::time::timeout(Duration::from_secs(60), person.page_done("demo", &page)).await;
+            assert_eq!(done.is_ok(), is_done);
+        }
+    }
 }

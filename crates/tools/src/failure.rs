@@ -158,7 +158,7 @@ mod tests {
                 "the name read is given to tools of this program and files, so it stands for none of them",
             ),
             (
-                CallFailure::Refused(Refusal::new(RefusalReason::SaidNo)),
+                CallFailure::Refused(Refusal::new(RefusalReason::SaidNo { because: None })),
                 "the call was refused: the person who was asked said no",
             ),
             (gone.into(), "files is gone: exit code 3\\u{1b}\ntry later"),
@@ -175,6 +175,6 @@ mod tests {
             let failure = CallFailure::from(ToolError::new(kind, ""));
             assert_eq!(failure.is_retryable(), kind == Unavailable, "{kind:?}");
         }
-        assert!(!CallFailure::Refused(Refusal::new(RefusalReason::SaidNo)).is_retryable());
+        assert!(!CallFailure::Refused(Refusal::new(RefusalReason::SaidNo { because: None })).is_retryable());
     }
 }

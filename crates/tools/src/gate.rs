@@ -60,7 +60,10 @@ pub enum RefusalReason {
         rule: String,
     },
     /// A person said no.
-    SaidNo,
+    SaidNo {
+        /// Why, in the person's own words, where they gave any.
+        because: Option<String>,
+    },
     /// The tool is not what it was when it was approved.
     DefinitionChanged,
     /// The tool was replaced or removed while a person was asked, so the answer was about another one.
@@ -110,7 +113,10 @@ impl fmt::Display for RefusalReason {
                 let rule = Shown::line(rule, 500);
                 write!(f, "this needs a person's permission and nobody is there to ask; the rule {rule} would allow it")
             }
-            Self::SaidNo => f.write_str("the person who was asked said no"),
+            Self::SaidNo { because: None } => f.write_str("the person who was asked said no"),
+            Self::SaidNo { because: Some(why) } => {
+                write!(f, "the person who was asked said no: {}", Shown::line(why, 1000))
+            }
             Self::DefinitionChanged => f.write_str("the tool has changed since it was approved"),
             Self::ApprovalStale => {
                 f.write_str("the tool was replaced or removed while a person was being asked about it")
@@ -140,8 +146,15 @@ mod tests {
                 "the tool has changed since it was approved; approve it again",
             ),
             (Refusal::new(RefusalReason::Other("a\nb\u{1b}".to_owned())), r"a\nb\u{1b}"),
+            (Refusal::new(RefusalReason::SaidNo { because: None }), "the person who was asked said no"),
+            (
+                Refusal::new(RefusalReason::SaidNo { because: Some("use the copy\u{1b}\nfirst".to_owned()) }),
+                r"the person who was asked said no: use the copy\u{1b}\nfirst",
+            ),
         ] {
             assert_eq!(refusal.to_string(), shown);
         }
+        let endless = Refusal::new(RefusalReason::SaidNo { because: Some("no ".repeat(10_000)) });
+        assert!(endless.to_string().len() < 1_100);
     }
 }

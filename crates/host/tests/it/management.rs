@@ -291,7 +291,7 @@ impl Asker for Answers {
     fn ask(&self, ask: Ask) {
         if let Ask::Permission(ask, reply) = ask {
             self.1.lock().unwrap().push(ask.id.tool.to_string());
-            reply.answer(self.0);
+            reply.answer(self.0.clone());
         }
     }
 }
@@ -318,6 +318,29 @@ async fn a_prompt_is_expanded_when_somebody_agrees() {
         assert_eq!(prompt.is_ok(), agreed);
         assert_eq!(library.count("prompts/get") - before, usize::from(agreed));
         assert_eq!(*asker.1.lock().unwrap(), ["GetMcpPrompt"]);
+        host.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_to_a_tool_that_is_nobodys_holds_as_long_as_it_says() {
+    use PermissionAnswer::{Always, Once, Session};
+    for (answer, asked, written) in [(Once, 2, &[][..]), (Session, 1, &[]), (Always, 1, &["GetMcpPrompt"])] {
+        let (library, asker) = (Library::new(), Arc::new(Answers(answer, Mutex::default())));
+        let rules = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&rules);
+        let builder = Host::builder().asker(Arc::clone(&asker) as _);
+        let builder = builder.on_rule(Arc::new(move |rule| sink.lock().unwrap().push(rule.tool.clone())));
+        let host = builder.local_with(server("library"), settings(), library.factory()).start().await.unwrap();
+        listed(&host, 1).await;
+        for _ in 0..2 {
+            call(&host, "GetMcpPrompt", json!({ "server": "library", "name": "greet" })).await.unwrap();
+        }
+        assert_eq!(
+            (asker.1.lock().unwrap().len(), &rules.lock().unwrap()[..] == written),
+            (asked, true),
+            "{written:?}"
+        );
         host.close().await;
     }
 }

@@ -88,7 +88,7 @@ struct Person {
 
 impl Person {
     fn saying(answers: &[PermissionAnswer]) -> Arc<Self> {
-        Arc::new(Self { answers: Mutex::new(answers.iter().copied().collect()), ..Self::default() })
+        Arc::new(Self { answers: Mutex::new(answers.iter().cloned().collect()), ..Self::default() })
     }
 
     fn asked(&self) -> usize {
@@ -211,6 +211,20 @@ async fn a_person_is_asked_once_or_each_time_or_never_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_no_with_a_reason_tells_the_caller_why() {
+    let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::NoBecause("add by hand".to_owned())]));
+    let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
+    host.settled().await;
+    let refused = host.registry().call("mcp__math__add", Call::new(none(), Caller::agent())).await.unwrap_err();
+    let told = refused.to_outcome().text();
+    assert!(told.contains("said no: add by hand"), "{told}");
+    let rule = person.asked.lock().unwrap()[0].always.clone().unwrap();
+    assert_eq!((rule.tool.as_str(), rule.action), ("mcp__math__add", Action::Allow));
+    assert_eq!(shifty.calls(), 0);
+    host.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_calls_at_once_are_one_question() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::Session]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
@@ -237,7 +251,7 @@ async fn a_definition_that_changes_is_asked_about_with_the_difference() {
     shifty.describe("Adds two numbers and mails them.");
     host.reconnect("math").await.unwrap();
     host.settled().await;
-    assert_eq!(refused(&host).await, RefusalReason::SaidNo);
+    assert_eq!(refused(&host).await, RefusalReason::SaidNo { because: None });
     let question = person.asked.lock().unwrap()[0].clone();
     let changed = question.changed.unwrap();
     assert!(changed.contains("mails them") && changed.contains("description"), "{changed}");
@@ -295,7 +309,7 @@ async fn what_was_approved_is_known_after_a_restart() {
 /// A person who is asked and does not answer until told to.
 fn hesitant(answers: &[PermissionAnswer]) -> Arc<Person> {
     let before = Some(Arc::default());
-    Arc::new(Person { answers: Mutex::new(answers.iter().copied().collect()), before, ..Person::default() })
+    Arc::new(Person { answers: Mutex::new(answers.iter().cloned().collect()), before, ..Person::default() })
 }
 
 #[tokio::test(start_paused = true)]
@@ -324,7 +338,7 @@ async fn a_definition_that_changes_while_a_call_waits_is_not_called_unasked() {
     // Approved as it is, found on the shelf as it is, and then its server is started anew as something else.
     shifty.describe("Adds two numbers and mails them.");
     shifty.lose(&host).await;
-    assert_eq!(refused(&host).await, RefusalReason::SaidNo);
+    assert_eq!(refused(&host).await, RefusalReason::SaidNo { because: None });
     assert_eq!((person.asked(), shifty.calls()), (1, 1));
     host.close().await;
 }

@@ -163,7 +163,7 @@ impl Gate for Strict {
         let (asked, no) = (Arc::clone(&self.asked), self.says_no.load(Ordering::SeqCst));
         Check::Ask(Box::pin(async move {
             asked.fetch_add(1, Ordering::SeqCst);
-            if no { Err(Refusal::new(RefusalReason::SaidNo)) } else { Ok(()) }
+            if no { Err(Refusal::new(RefusalReason::SaidNo { because: None })) } else { Ok(()) }
         }))
     }
 }

@@ -11,7 +11,7 @@ use wharf_tools::{
 use crate::fixture::{Sign, Told, call};
 
 fn no() -> Refusal {
-    Refusal::new(RefusalReason::SaidNo)
+    Refusal::new(RefusalReason::SaidNo { because: None })
 }
 
 /// What a gate says, how the call ends, and how often the tool is reached.
