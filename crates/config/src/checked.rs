@@ -132,7 +132,7 @@ fn twice(member: &Member, first: &Member) -> Fault {
 fn repeated(field: &Field, member: &Member) -> Vec<Fault> {
     let spelling = if field.name == "headers" { str::to_ascii_lowercase } else { str::to_owned };
     match field.kind {
-        Kind::TemplateMap | Kind::MillisMap => duplicates(member.node.members(), spelling),
+        Kind::TemplateMap | Kind::MillisMap | Kind::Objects(_) => duplicates(member.node.members(), spelling),
         _ => Vec::new(),
     }
 }
@@ -193,11 +193,10 @@ fn misfit(kind: Kind, node: &Node) -> Option<(Position, String)> {
                 .map(|(at, _)| (at, "milliseconds by name".to_owned()))
         }
         Kind::OffOr(_) => wanted(matches!(node.value, Value::Map(_) | Value::Bool(_)), "false or an object"),
-        Kind::Object(_) => wanted(matches!(node.value, Value::Map(_)), "an object"),
+        Kind::Object(_) | Kind::Objects(_) => wanted(matches!(node.value, Value::Map(_)), "an object"),
         Kind::Servers => {
             wanted(matches!(node.value, Value::Map(_) | Value::List(_)), "an object of servers by their ids")
         }
-        Kind::Any => None,
     }
 }
 

@@ -46,8 +46,8 @@ pub enum Kind {
     Servers,
     /// Rules.
     Rules,
-    /// Anything at all.
-    Any,
+    /// Objects of these keys, by name.
+    Objects(&'static [Field]),
 }
 
 const fn field(name: &'static str, kind: Kind, about: &'static str) -> Field {
@@ -201,6 +201,28 @@ pub const FILE: &[Field] = &[
     field("schema", Kind::Count(1), "The version of this kind of file: 1."),
 ];
 
+/// The keys of a provider of models.
+pub const PROVIDER: &[Field] = &[
+    field(
+        "format",
+        Kind::Choice(&["anthropic", "chat", "responses"]),
+        "What its API speaks: Anthropic's messages, OpenAI's chat completions (as most local servers do) or responses.",
+    ),
+    field("baseUrl", Kind::Template, "Where its API begins, with or without `/v1`."),
+    field(
+        "apiKey",
+        Kind::Template,
+        "What opens it, best written `${VAR}` or `${secret:NAME}`; local servers need none.",
+    ),
+    field("headers", Kind::TemplateMap, "Headers sent with every request."),
+    field("model", Kind::Text, "The model that is used where only the provider is named."),
+    field("maxTokens", Kind::Count(1), "The most tokens of an answer, thinking included."),
+    field("contextTokens", Kind::Count(1024), "Tokens that fit into the model's context."),
+    field("effort", Kind::Choice(&["low", "medium", "high"]), "How much it thinks; left to the model when absent."),
+    field("proxy", Kind::Template, "The proxy it is reached through; none is taken from the environment."),
+    field("ca", Kind::Templates, "Files of certificates trusted beside the system's own, in PEM."),
+];
+
 /// The keys that count in the user's own files only.
 pub const USER: &[Field] = &[
     field(
@@ -224,6 +246,6 @@ pub const USER: &[Field] = &[
         Kind::Texts,
         "The program that is asked for `${secret:NAME}`, with `{name}` in its arguments; its output is the secret.",
     ),
-    field("model", Kind::Text, "The model of the agent."),
-    field("providers", Kind::Any, "How models are reached."),
+    field("model", Kind::Text, "The model of the agent: `provider/model`, or either alone. See agent.md."),
+    field("providers", Kind::Objects(PROVIDER), "How models are reached, by a name of your own or a built-in one."),
 ];

@@ -1,6 +1,6 @@
 //! One file's worth of configuration: its servers, its rules, its settings, and what is wrong with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use crate::entry::{self, Entry, Said, backoff};
 use crate::fields::{BACKOFF, FILE, Field, Kind, MCP, RULE, USER};
 use crate::layer::Layer;
 use crate::place::Place;
+use crate::provider::{self, Reading};
 use crate::settings::{RuleText, Settings};
 use crate::tree::{Member, Node, Position, Value};
 use crate::{Problem, Severity};
@@ -80,6 +81,7 @@ impl FileReading<'_> {
         self.rules(fields.list("permissions"));
         self.lost_rules(members, fields.member("permissions"));
         let expands = fields.flag("expandEnv").unwrap_or(true);
+        self.providers(&fields, expands);
         let mcp = check(fields.map("mcp"), &[MCP]);
         self.complain(&mcp);
         let own = self.global_settings(&mcp);
@@ -145,7 +147,24 @@ impl FileReading<'_> {
         settings.secret_command = fields
             .member("secretCommand")
             .map(|_| fields.texts("secretCommand").into_iter().map(|(text, _)| text.to_owned()).collect());
-        settings.providers = fields.member("providers").map(|member| json(&member.node));
+    }
+
+    /// How models are reached. A provider that is wrong costs itself, and is told when it is wanted as well.
+    fn providers(&mut self, fields: &Checked<'_>, expands: bool) {
+        if self.layer.needs_approval() {
+            return;
+        }
+        let mut names = HashSet::new();
+        for member in fields.map("providers").iter().filter(|member| names.insert(&member.key)) {
+            let Reading { provider, warnings } = provider::read(member, self.file, expands);
+            warnings.iter().for_each(|fault| self.fault(fault, Severity::Warning, None));
+            let problems = |faults: Vec<Fault>| -> Vec<Problem> {
+                faults.iter().map(|fault| self.problem(fault, Severity::Error, None)).collect()
+            };
+            let provider = provider.map_err(problems);
+            self.content.problems.extend(provider.as_ref().err().into_iter().flatten().cloned());
+            self.content.settings.providers.push((member.key.clone(), provider));
+        }
     }
 
     /// What is wrong inside a setting.
@@ -331,7 +350,7 @@ struct Switches<'a> {
 }
 
 /// A value as JSON, for whoever reads on.
-pub(crate) fn json(node: &Node) -> serde_json::Value {
+fn json(node: &Node) -> serde_json::Value {
     match &node.value {
         Value::Null => serde_json::Value::Null,
         Value::Bool(flag) => (*flag).into(),

@@ -23,6 +23,7 @@ mod configured;
 mod layer;
 mod load;
 mod memory;
+mod provider;
 mod references;
 mod resolve;
 mod settings;
@@ -53,6 +54,9 @@ pub use layer::{Layer, Places};
 pub use load::{Config, Layered, load, read_file};
 pub use place::Place;
 pub use problem::{Problem, Severity};
+pub use provider::{
+    KNOWN_PROVIDERS, KnownProvider, ProviderEffort, ProviderFormat, ProviderSettings, ResolvedProvider,
+};
 pub use reference::reference;
 pub use references::{Reference, Referred};
 pub use resolve::Resolving;

@@ -362,5 +362,10 @@ fn overlay(lower: &mut Settings, higher: Settings) {
     put(&mut lower.token_store, higher.token_store);
     put(&mut lower.secret_command, higher.secret_command);
     put(&mut lower.model, higher.model);
-    put(&mut lower.providers, higher.providers);
+    for (name, provider) in higher.providers {
+        match lower.providers.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, lower)) => *lower = provider,
+            None => lower.providers.push((name, provider)),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::fields::{BACKOFF, FILE, Field, Kind, MCP, OAUTH, RULE, SERVER, USER};
+use crate::fields::{BACKOFF, FILE, Field, Kind, MCP, OAUTH, PROVIDER, RULE, SERVER, USER};
 
 /// Every key of a configuration in Markdown tables, as the page about it holds them.
 pub fn reference() -> String {
@@ -15,6 +15,7 @@ pub fn reference() -> String {
         ("`reconnect`", BACKOFF),
         ("A rule of `permissions`", RULE),
         ("Settings, in your own files only", USER),
+        ("A provider of `providers`", PROVIDER),
     ] {
         section(&mut text, heading, fields);
     }
@@ -48,7 +49,7 @@ fn kind(kind: Kind) -> String {
         Kind::Object(_) => "object".to_owned(),
         Kind::Servers => "servers by their ids".to_owned(),
         Kind::Rules => "list of rules".to_owned(),
-        Kind::Any => "anything".to_owned(),
+        Kind::Objects(_) => "objects by name".to_owned(),
     }
 }
 

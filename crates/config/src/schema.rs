@@ -4,6 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::fields::{FILE, Field, Kind, RULE, SERVER, USER};
 
+/// What names of servers and providers are made of.
+const NAME: &str = "^[a-zA-Z0-9_-]{1,64}$";
+
 /// The JSON Schema (2020-12) of a configuration file, for editors. It is generous: what it refuses is refused by
 /// [`crate::load`] as well, and keys nobody knows are let through.
 pub fn schema() -> Value {
@@ -33,7 +36,7 @@ fn servers() -> Value {
         "oneOf": [
             {
                 "type": "object",
-                "propertyNames": { "pattern": "^[a-zA-Z0-9_-]{1,64}$" },
+                "propertyNames": { "pattern": NAME },
                 "additionalProperties": server,
             },
             { "type": "array", "items": { "allOf": [server, { "required": ["name"] }] } },
@@ -84,7 +87,11 @@ fn kind(kind: Kind) -> Map<String, Value> {
         Kind::Object(fields) => object(&[fields]).into(),
         Kind::Servers => json!({ "$ref": "#/$defs/servers" }),
         Kind::Rules => json!({ "type": "array", "items": { "$ref": "#/$defs/rule" } }),
-        Kind::Any => json!({}),
+        Kind::Objects(fields) => json!({
+            "type": "object",
+            "propertyNames": { "pattern": NAME },
+            "additionalProperties": object(&[fields]),
+        }),
     };
     made.as_object().cloned().unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wharf_spec::Backoff;
 
-use crate::Place;
+use crate::{Place, Problem, ProviderSettings};
 
 /// What holds for all servers, from the user's own files and flags.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,8 +31,8 @@ pub struct Settings {
     pub secret_command: Option<Vec<String>>,
     /// `model`.
     pub model: Option<String>,
-    /// `providers`, as JSON.
-    pub providers: Option<serde_json::Value>,
+    /// `providers`, in the order in which they were first named. One of a higher layer replaces that of a lower one.
+    pub providers: Vec<(String, Result<ProviderSettings, Vec<Problem>>)>,
     /// `permissions`, of every layer: what a project says may only deny and ask.
     pub rules: Vec<RuleText>,
     /// Whether a file of the user's own could not be read, or is of a newer version: what it forbids is not known, so

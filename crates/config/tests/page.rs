@@ -82,6 +82,8 @@ fn the_schema_takes_the_examples_and_refuses_mistakes() {
         (r#"{"mcpServers": {"a b": {}}}"#, "/mcpServers/a b"),
         (r#"{"mcp": {"servers": {"a": {"env": {"A": 1}}}}}"#, "/mcp/servers/a/env/A"),
         (r#"{"tokenStore": "cloud"}"#, "/tokenStore"),
+        (r#"{"providers": {"a/b": {}}}"#, "/providers/a/b"),
+        (r#"{"providers": {"a": {"format": "grpc"}}}"#, "/providers/a/format"),
         (r#"{"permissions": [{"tool": "a", "action": "allow", "x": 1}]}"#, "/permissions/0/x"),
         (r#"{"permissions": [{"tool": "a"}]}"#, "/permissions/0"),
     ] {

@@ -114,7 +114,7 @@ fn only_what_was_named_has_to_be_there() {
 fn settings_are_the_users_and_rules_add_up() {
     let world = World::new();
     let text = r#"{"healthCheckMs": 5000, "toolNames": "<tool>@<server>", "model": "m",
-        "permissions": [{"tool": "mcp__a__*", "action": "allow"}], "providers": {"x": {"baseUrl": "u"}},
+        "permissions": [{"tool": "mcp__a__*", "action": "allow"}], "providers": {"x": {"format": "chat", "baseUrl": "u"}},
         "reconnect": {"attempts": 2}, "version": 1,
         "mcp": {"globalSettings": {"timeout": 7000}, "servers": {"one": {"command": "a"}, "two": {"command": "a", "timeout": 9000}}}}"#;
     world.write("home/config.json", text);

@@ -5,5 +5,6 @@
 mod entries;
 mod hostile;
 mod layers;
+mod providers;
 mod support;
 mod watching;
