@@ -17,3 +17,4 @@ pub mod faultd;
 pub mod http_cases;
 pub mod modeld;
 pub mod oracle;
+pub mod pty;

@@ -40,6 +40,13 @@ impl Model {
         &self.provider
     }
 
+    /// The same model, whose answers have at most this many tokens, or fewer where it was so before.
+    #[must_use]
+    pub fn limited_to(mut self, max_tokens: u32) -> Self {
+        self.provider.max_tokens = self.provider.max_tokens.min(max_tokens);
+        self
+    }
+
     /// Asks the model and gives its answer as soon as that begins.
     ///
     /// An API that has too much to do is asked again, up to five times, as long as nothing of an answer has come.

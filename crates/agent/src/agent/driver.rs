@@ -1,0 +1,165 @@
+//! One run: what the machine wants done is done, and what happens is told to it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+use super::Agent;
+use super::answering::Answering;
+use super::calls::{Calls, Wanted};
+use crate::conversation::{Block, Conversation};
+use crate::offer::Offering;
+use crate::provider::{ModelError, ModelEvent};
+use crate::run::{Effect, Event, Gathered, Machine, RunEvent};
+
+/// Carries out what a machine decides.
+pub(super) struct Driver {
+    agent: Agent,
+    events: mpsc::Sender<RunEvent>,
+    cancelled: Arc<Notify>,
+    /// Whether the machine waits for what there is to tell the model.
+    is_gathering: bool,
+    answering: Option<Answering>,
+    calls: Calls,
+    /// When each call began that has not ended.
+    began: HashMap<String, Instant>,
+    /// What the model is offered, and of which version of the registry.
+    offering: Option<(u64, Arc<Offering>)>,
+}
+
+/// Something that can happen.
+enum Happened {
+    Cancelled,
+    Gathered,
+    Said(Result<ModelEvent, ModelError>),
+    CallEnded(Event),
+}
+
+impl Driver {
+    pub fn new(agent: Agent, events: mpsc::Sender<RunEvent>, cancelled: Arc<Notify>) -> Self {
+        let calls = Calls::new(agent.clone(), events.downgrade());
+        let (answering, began, offering) = Default::default();
+        Self { agent, events, cancelled, is_gathering: false, answering, calls, began, offering }
+    }
+
+    /// Runs to the end. Dropped before, the connection to the model is closed and all calls are withdrawn.
+    pub async fn run(mut self, conversation: Conversation, said: Vec<Block>) -> Conversation {
+        let (mut machine, mut effects) = Machine::begin(conversation, said, self.agent.limits);
+        loop {
+            for effect in effects {
+                self.perform(effect, &machine).await;
+            }
+            if machine.is_over() {
+                return Arc::unwrap_or_clone(machine.into_conversation());
+            }
+            effects = match self.next().await {
+                Happened::Cancelled => machine.step(Event::Cancelled),
+                Happened::Gathered => {
+                    let gathered = self.gather(&machine).await;
+                    machine.step(Event::Gathered(gathered))
+                }
+                Happened::Said(said) => machine.step(self.heard(said)),
+                Happened::CallEnded(event) => machine.step(event),
+            };
+        }
+    }
+
+    async fn next(&mut self) -> Happened {
+        tokio::select! {
+            biased;
+            () = self.cancelled.notified() => Happened::Cancelled,
+            () = std::future::ready(()), if self.is_gathering => Happened::Gathered,
+            said = next_said(&mut self.answering) => Happened::Said(said),
+            (id, report) = self.calls.next() => Happened::CallEnded(Event::CallEnded { id, report }),
+        }
+    }
+
+    async fn perform(&mut self, effect: Effect, machine: &Machine) {
+        match effect {
+            Effect::Gather => self.is_gathering = true,
+            Effect::Ask => self.ask(machine).await,
+            Effect::HangUp => self.answering = None,
+            Effect::Call { id, tool, arguments } => self.calls.add(Wanted { id, tool, arguments }),
+            Effect::Withdraw => self.calls.withdraw().await,
+            Effect::Tell(event) => self.tell(event).await,
+        }
+    }
+
+    async fn gather(&mut self, machine: &Machine) -> Gathered {
+        self.is_gathering = false;
+        let offering = self.offer().await;
+        let notes = if machine.takes_notes() { self.agent.notes() } else { Vec::new() };
+        Gathered { notes, offering }
+    }
+
+    /// What there is now; made anew only where the registry has changed, and elsewhere: an index of many tools takes a
+    /// while.
+    async fn offer(&mut self) -> Arc<Offering> {
+        let snapshot = self.agent.registry.snapshot();
+        if let Some((version, offering)) = &self.offering
+            && *version == snapshot.version()
+        {
+            return offering.clone();
+        }
+        let most_tokens = self.agent.limits.context / 100 * u64::from(self.agent.limits.tool_share);
+        let (agent, version) = (self.agent.clone(), snapshot.version());
+        let make = move || Arc::new(Offering::of(&snapshot, most_tokens, |name| agent.wants(name)));
+        let offering = match tokio::task::spawn_blocking(make).await {
+            Ok(offering) => offering,
+            Err(lost) => match lost.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is being shut down, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
+        };
+        self.offering = Some((version, offering.clone()));
+        offering
+    }
+
+    async fn ask(&mut self, machine: &Machine) {
+        let offering = match &self.offering {
+            Some((_, offering)) => offering.clone(),
+            None => self.offer().await,
+        };
+        self.answering = Some(Answering::new(&self.agent, machine.conversation().clone(), offering));
+    }
+
+    /// Listens no longer once the answer is over.
+    fn heard(&mut self, said: Result<ModelEvent, ModelError>) -> Event {
+        if matches!(said, Err(_) | Ok(ModelEvent::Done { .. })) {
+            self.answering = None;
+        }
+        said.map_or_else(Event::Failed, Event::Model)
+    }
+
+    /// Tells who watches, and waits where there is no room: so the model waits, and no server does.
+    async fn tell(&mut self, event: RunEvent) {
+        let event = self.timed(event);
+        // Nobody need watch.
+        let _ = self.events.send(event).await;
+    }
+
+    /// The machine has no clock: how long a call took is known here.
+    fn timed(&mut self, mut event: RunEvent) -> RunEvent {
+        match &mut event {
+            RunEvent::CallBegun { id, .. } => {
+                self.began.insert(id.clone(), Instant::now());
+            }
+            RunEvent::CallEnded { id, report } => {
+                report.duration = self.began.remove(id).map(|began| began.elapsed()).unwrap_or_default();
+            }
+            _ => {}
+        }
+        event
+    }
+}
+
+/// What the model says next; waits for ever where nobody asks it.
+async fn next_said(answering: &mut Option<Answering>) -> Result<ModelEvent, ModelError> {
+    match answering {
+        Some(answering) => answering.next().await,
+        None => std::future::pending().await,
+    }
+}

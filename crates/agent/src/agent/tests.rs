@@ -1,0 +1,186 @@
+//! Runs over a scripted model API that is as strict as the real ones, in each format.
+
+mod cancelled;
+mod runs;
+mod sub_agents;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use url::Url;
+use wharf_json::Raw;
+use wharf_net::{Net, NetOptions};
+use wharf_spec::Secret;
+use wharf_testkit::modeld::{Answer, Modeld, Say, Script};
+use wharf_tools::{Call, Description, OpenGate, Outcome, Pending, Progress, ProgressSink, Tool, ToolError};
+
+use super::*;
+use crate::conversation::{ResultBlock, Turn};
+use crate::provider::{Format, Provider};
+use crate::run::Ending;
+use crate::whole::flaw;
+
+const FORMATS: [Format; 3] = [Format::Anthropic, Format::ChatCompletions, Format::Responses];
+
+type Answered = Result<Outcome, ToolError>;
+
+/// A tool that does what a closure says.
+struct Closure<F> {
+    description: Arc<Description>,
+    act: F,
+}
+
+impl<F: Fn(Call) -> Pending<'static, Answered> + Send + Sync> Tool for Closure<F> {
+    fn description(&self) -> &Arc<Description> {
+        &self.description
+    }
+
+    fn call(&self, call: Call) -> Pending<'_, Answered> {
+        (self.act)(call)
+    }
+}
+
+/// A model API with a script, and tools.
+struct Stage {
+    modeld: Modeld,
+    registry: Arc<Registry>,
+}
+
+impl Stage {
+    fn new(script: Script) -> Self {
+        let registry = Arc::new(Registry::new(Arc::new(OpenGate)));
+        Self { modeld: Modeld::start(script).unwrap(), registry }
+    }
+
+    fn of(turns: impl IntoIterator<Item = Answer>) -> Self {
+        Self::new(Script::of(turns))
+    }
+
+    fn tool<T>(&self, name: &str, act: impl Fn(Call) -> T + Send + Sync + 'static)
+    where
+        T: Future<Output = Answered> + Send + 'static,
+    {
+        let schema = Raw::known(r#"{"type":"object"}"#);
+        let description = Arc::new(Description::new(name, "A tool.", schema));
+        let act = move |call| -> Pending<'static, Answered> { Box::pin(act(call)) };
+        self.registry.register(Arc::new(Closure { description, act }));
+    }
+
+    /// A tool that says back the text it is given.
+    fn echo(&self) {
+        self.tool("echo", async |call| {
+            let arguments: Value = serde_json::from_str(call.arguments.get()).unwrap();
+            Ok(Outcome::text_of(arguments["text"].as_str().unwrap_or_default()))
+        });
+    }
+
+    async fn model(&self, format: Format) -> Model {
+        let base_url = Url::parse(&self.modeld.url()).unwrap();
+        let (key, model) = (Some(Secret::new("k-1")), "small".to_owned());
+        let provider = Provider { format, base_url, key, model, max_tokens: 8192, headers: Vec::new() };
+        Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
+    }
+
+    async fn agent(&self, format: Format) -> Agent {
+        self.agent_within(format, AgentLimits::default()).await
+    }
+
+    async fn agent_within(&self, format: Format, limits: AgentLimits) -> Agent {
+        Agent::new(self.model(format).await, self.registry.clone(), limits).with_effort(Some(Effort::Low))
+    }
+
+    /// A whole run: what happened, and the conversation.
+    async fn play(&self, agent: &Agent, conversation: Conversation, said: &str) -> (Vec<RunEvent>, Conversation) {
+        let mut run = agent.start(conversation, vec![Block::Text(said.into())]);
+        let events = to_the_end(&mut run).await;
+        let conversation = run.finish().await;
+        assert_eq!(flaw(&conversation), None);
+        (events, conversation)
+    }
+
+    /// Goes on with a conversation, which every check of the API lets pass.
+    async fn goes_on(&self, agent: &Agent, conversation: Conversation) {
+        let refused = self.modeld.refusals().len();
+        self.modeld.then(Answer::text("still here"));
+        let (events, conversation) = self.play(agent, conversation, "go on").await;
+        assert_eq!(ending(&events), Some(&Ending::Done), "{:?}", self.modeld.refusals());
+        assert_eq!(self.modeld.refusals().len(), refused);
+        assert_eq!(last_words(&conversation), "still here");
+    }
+}
+
+async fn to_the_end(run: &mut Run) -> Vec<RunEvent> {
+    let mut events = Vec::new();
+    while let Some(event) = run.next().await {
+        events.push(event);
+    }
+    events
+}
+
+fn ending(events: &[RunEvent]) -> Option<&Ending> {
+    match events.last() {
+        Some(RunEvent::Ended(ending)) => Some(ending),
+        _ => None,
+    }
+}
+
+fn last_words(conversation: &Conversation) -> &str {
+    match conversation.turns.last().and_then(|turn| turn.blocks.last()) {
+        Some(Block::Text(text)) => text,
+        _ => "",
+    }
+}
+
+/// The texts of the results in a conversation, in order; those of errors begin with `!`.
+fn results(conversation: &Conversation) -> Vec<String> {
+    let blocks = conversation.turns.iter().flat_map(|turn| &turn.blocks);
+    let text = |block: &Block| match block {
+        Block::ToolResult { content, is_error, .. } => match &content[0] {
+            ResultBlock::Text(text) => Some(format!("{}{text}", if *is_error { "!" } else { "" })),
+            ResultBlock::Image { .. } => None,
+        },
+        _ => None,
+    };
+    blocks.filter_map(text).collect()
+}
+
+/// An answer that thinks and then echoes these texts, all at once.
+fn echoing(texts: &[&str]) -> Answer {
+    let thinking = Answer::default().and(Say::Thinking("let me see".into()));
+    texts.iter().fold(thinking, |answer, text| answer.and(Say::call("echo", json!({ "text": text }))))
+}
+
+/// Counts what has been reached, and lets others wait for it.
+#[derive(Clone)]
+struct Count(Arc<Semaphore>);
+
+impl Count {
+    fn new() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    fn add(&self) {
+        self.0.add_permits(1);
+    }
+
+    fn so_far(&self) -> usize {
+        self.0.available_permits()
+    }
+
+    async fn reached(&self, number: u32) {
+        let _permits = self.0.acquire_many(number).await.unwrap();
+    }
+}
+
+/// Counts when it is dropped, and tells whoever watches.
+struct Leaving(Count, Option<ProgressSink>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.add();
+        if let Some(sink) = &self.1 {
+            sink(Progress { done: 1.0, total: None, message: None });
+        }
+    }
+}

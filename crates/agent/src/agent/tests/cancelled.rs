@@ -1,0 +1,100 @@
+//! Runs that somebody ends.
+
+use super::*;
+
+/// A tool that never ends, how often it was begun, and how often it was dropped.
+pub(super) fn hang(stage: &Stage) -> (Count, Count) {
+    let (begun, left) = (Count::new(), Count::new());
+    let (beginning, leaving) = (begun.clone(), left.clone());
+    stage.tool("hang", move |call| {
+        let (beginning, leaving) = (beginning.clone(), Leaving(leaving.clone(), call.progress));
+        async move {
+            let _leaving = leaving;
+            beginning.add();
+            std::future::pending().await
+        }
+    });
+    (begun, left)
+}
+
+fn hanging(times: usize) -> Answer {
+    let thinking = Answer::default().and(Say::Thinking("now".into())).and(Say::Text("wait".into()));
+    (0..times).fold(thinking, |answer, number| answer.and(Say::call("hang", json!({ "number": number }))))
+}
+
+#[tokio::test]
+async fn in_the_middle_of_ten_calls_all_are_withdrawn_before_the_end() {
+    for format in FORMATS {
+        let stage = Stage::of([hanging(10)]);
+        let (begun, left) = hang(&stage);
+        let agent = stage.agent(format).await;
+        let mut run = agent.start(Conversation::default(), vec![Block::Text("go".into())]);
+        begun.reached(10).await;
+        assert_eq!(left.so_far(), 0);
+        run.cancel();
+        let events = to_the_end(&mut run).await;
+        assert_eq!((ending(&events), left.so_far()), (Some(&Ending::Cancelled), 10));
+        let told = events.iter().filter_map(|event| match event {
+            RunEvent::CallProgress { .. } => Some("left"),
+            RunEvent::CallEnded { .. } => Some("ended"),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [["left"; 10], ["ended"; 10]].concat());
+        let conversation = run.finish().await;
+        assert_eq!(results(&conversation), ["!cancelled by the person"; 10]);
+        stage.goes_on(&agent, conversation).await;
+    }
+}
+
+#[tokio::test]
+async fn calls_that_wait_their_turn_are_not_begun() {
+    let stage = Stage::of([hanging(10)]);
+    let (begun, left) = hang(&stage);
+    let limits = AgentLimits { calls_at_once: 3, ..AgentLimits::default() };
+    let mut run = stage.agent_within(Format::Anthropic, limits).await.start(Conversation::default(), Vec::new());
+    begun.reached(3).await;
+    run.cancel();
+    assert_eq!(results(&run.finish().await).len(), 10);
+    assert_eq!((begun.so_far(), left.so_far()), (3, 3));
+}
+
+#[tokio::test]
+async fn in_the_middle_of_an_answer_what_came_is_kept() {
+    for format in FORMATS {
+        let stage = Stage::of([Answer::text(&"word ".repeat(100)).held("never", 5)]);
+        let agent = stage.agent(format).await;
+        let mut run = agent.start(Conversation::default(), vec![Block::Text("go".into())]);
+        while !matches!(run.next().await, Some(RunEvent::Text(_))) {}
+        run.cancel();
+        let events = to_the_end(&mut run).await;
+        assert_eq!(ending(&events), Some(&Ending::Cancelled));
+        stage.modeld.await_left(1).await;
+        let conversation = run.finish().await;
+        assert!(last_words(&conversation).starts_with("word "), "{format}: {conversation:?}");
+        stage.goes_on(&agent, conversation).await;
+    }
+}
+
+#[tokio::test]
+async fn before_an_answer_the_words_stay_and_are_not_doubled() {
+    let stage = Stage::of([Answer::text("late").held("never", 0)]);
+    let agent = stage.agent(Format::ChatCompletions).await;
+    let mut run = agent.start(Conversation::default(), vec![Block::Text("go on".into())]);
+    stage.modeld.await_request(1).await;
+    run.cancel();
+    let conversation = run.finish().await;
+    stage.modeld.await_left(1).await;
+    assert_eq!(conversation.turns.len(), 1);
+    stage.goes_on(&agent, conversation).await;
+    assert_eq!(stage.modeld.requests()[1].body["messages"], json!([{ "role": "user", "content": "go on" }]));
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_withdraws_its_calls() {
+    let stage = Stage::of([hanging(4)]);
+    let (begun, left) = hang(&stage);
+    let run = stage.agent(Format::Responses).await.start(Conversation::default(), vec![Block::Text("go".into())]);
+    begun.reached(4).await;
+    drop(run);
+    left.reached(4).await;
+}

@@ -1,0 +1,50 @@
+//! The tool by which a model calls one that it was not told of.
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use wharf_json::{Bounds, Raw};
+use wharf_tools::Outcome;
+
+use crate::provider::Definition;
+
+/// What a model is told of it.
+pub(super) fn definition(name: &str, search: &str) -> Definition {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "description": format!("The tool's name, as {search} gives it.") },
+            "arguments": { "type": "object", "description": "The tool's arguments, as its schema has them." },
+        },
+        "required": ["name", "arguments"],
+    });
+    let description = format!("Calls a tool that {search} has found.");
+    Definition { name: name.to_owned(), description, schema: Raw::known(schema.to_string()) }
+}
+
+/// Which tool is to be called and with what, byte for byte; or what to tell a model that has said it otherwise.
+pub(super) fn read(arguments: &Raw) -> Result<(String, Raw), Outcome> {
+    let wrong = |what: &str| Outcome::error(format!("{what}; call it with {{\"name\": …, \"arguments\": {{…}}}}"));
+    let said: Said<'_> = arguments.decode(&Bounds::default()).map_err(|error| wrong(&error.to_string()))?;
+    match said.arguments.map(|given| arguments.part(given)) {
+        None => Ok((said.name, Raw::empty_object())),
+        Some(given) if given.is_object() => Ok((said.name, given)),
+        Some(given) => {
+            unquoted(&given).map(|given| (said.name, given)).ok_or_else(|| wrong("`arguments` is no object"))
+        }
+    }
+}
+
+/// The object inside a string, which is how some models write one.
+fn unquoted(given: &Raw) -> Option<Raw> {
+    let text: String = given.decode(&Bounds::default()).ok()?;
+    Raw::parse(text.trim().to_owned()).ok().filter(Raw::is_object)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said<'a> {
+    name: String,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}

@@ -1,0 +1,240 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wharf_tools::{Call, Fingerprint, OpenGate, Origin, Pending, Registry, Tool, ToolError};
+
+use super::*;
+use crate::provider::{Format, compile};
+
+/// A tool that nobody calls here.
+struct Idle(Arc<Description>);
+
+impl Tool for Idle {
+    fn description(&self) -> &Arc<Description> {
+        &self.0
+    }
+
+    fn call(&self, _: Call) -> Pending<'_, Result<Outcome, ToolError>> {
+        Box::pin(std::future::ready(Ok(Outcome::default())))
+    }
+}
+
+fn tool(provider: &str, name: &str, text: &str, schema: &Value) -> Arc<dyn Tool> {
+    let full = if provider.is_empty() { name.to_owned() } else { format!("mcp__{provider}__{name}") };
+    let mut description = Description::new(full, text, Raw::known(schema.to_string()));
+    let origin = Origin { provider: provider.into(), name: name.into(), fingerprint: Fingerprint([0; 32]) };
+    description.origin = (!provider.is_empty()).then_some(origin);
+    Arc::new(Idle(Arc::new(description)))
+}
+
+fn snapshot(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<Snapshot> {
+    let registry = Registry::new(Arc::new(OpenGate));
+    tools.into_iter().for_each(|tool| registry.register(tool));
+    registry.snapshot()
+}
+
+fn names(offering: &Offering) -> Vec<&str> {
+    offering.definitions.iter().map(|definition| definition.name.as_str()).collect()
+}
+
+#[track_caller]
+fn answer(offering: &Offering, name: &str, arguments: &Value) -> Outcome {
+    match offering.meaning(name, &Raw::known(arguments.to_string())) {
+        Meaning::Answer(outcome) => outcome,
+        Meaning::Call { tool, .. } => panic!("calls {tool}"),
+    }
+}
+
+/// The tool and the arguments that are called, or the answer.
+fn called(offering: &Offering, name: &str, arguments: &str) -> Result<(String, String), String> {
+    match offering.meaning(name, &Raw::known(arguments.to_owned())) {
+        Meaning::Call { tool, arguments } => Ok((tool, arguments.get().to_owned())),
+        Meaning::Answer(outcome) => {
+            assert!(outcome.is_error, "{outcome:?}");
+            Err(outcome.text())
+        }
+    }
+}
+
+const THINGS: [&str; 25] = [
+    "invoice",
+    "customer",
+    "ticket",
+    "branch",
+    "deployment",
+    "message",
+    "channel",
+    "calendar",
+    "meeting",
+    "contract",
+    "shipment",
+    "warehouse",
+    "employee",
+    "payment",
+    "subscription",
+    "report",
+    "dashboard",
+    "alert",
+    "incident",
+    "backup",
+    "domain",
+    "certificate",
+    "database",
+    "volume",
+    "network",
+];
+
+/// Twenty-five tools of each of twenty providers, with the schemas that such tools have.
+fn many() -> Vec<Arc<dyn Tool>> {
+    let verbs = ["create", "delete", "list", "update", "get"];
+    let one = |provider: usize, at: usize| {
+        let (verb, thing) = (verbs[(provider + at) % verbs.len()], THINGS[at]);
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                format!("{thing}_id"): { "type": "string", "description": format!("The identifier of the {thing}, as listed.") },
+                "filter": { "type": "object", "properties": {
+                    "since": { "type": "string", "format": "date-time", "description": "Only what is newer than this." },
+                    "status": { "type": "string", "enum": ["open", "closed", "all"], "default": "all" },
+                    "labels": { "type": "array", "items": { "type": "string" }, "description": "All of these." },
+                }},
+                "page": { "type": "integer", "minimum": 1, "default": 1, "description": "Which page of the results." },
+            },
+            "required": [format!("{thing}_id")],
+        });
+        let text =
+            format!("{verb} one or more of the {thing}s of the workspace. Needs the right to do so; see the handbook.");
+        tool(&format!("service{provider}"), &format!("{verb}_{thing}"), &text, &schema)
+    };
+    (0..20).flat_map(|provider| (0..THINGS.len()).map(move |at| one(provider, at))).collect()
+}
+
+#[test]
+fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_called() {
+    let own = ["Agent", "ListMcpResources"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
+    let snapshot = snapshot(many().into_iter().chain(own));
+    let offering = Offering::of(&snapshot, 10_000, |_| true);
+    assert_eq!(names(&offering), ["Agent", "ListMcpResources", "SearchTools", "CallTool"]);
+    for format in [Format::Anthropic, Format::ChatCompletions, Format::Responses] {
+        let compiled = compile(format, &offering.definitions);
+        let bytes = compiled
+            .offered
+            .iter()
+            .map(|tool| tool.alias.len() + tool.description.len() + tool.schema.as_bytes().len());
+        let bytes: usize = bytes.sum();
+        assert!(compiled.withheld.is_empty() && tokens(bytes) <= 10_000 && bytes <= OWN_BYTES, "{bytes}");
+    }
+    assert!(snapshot.iter().map(|tool| size(tool.description())).sum::<u64>() > 50_000);
+    for tool in snapshot.iter().map(|tool| tool.description()).filter(|tool| tool.origin.is_some()) {
+        let found = answer(&offering, "SearchTools", &json!({ "query": &*tool.name, "limit": 1 })).text();
+        assert!(found.contains(&format!("\n{}: ", tool.name)) && found.contains(tool.schema.get()), "{found}");
+        let call = format!(r#"{{"name":"{}","arguments":{{"a":1}}}}"#, tool.name);
+        assert_eq!(called(&offering, "CallTool", &call), Ok((tool.name.to_string(), r#"{"a":1}"#.to_owned())));
+    }
+}
+
+#[test]
+fn few_tools_are_all_offered() {
+    let tools = ["b", "a", "SearchTools"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
+    let offering = Offering::of(&snapshot(tools), 100, |name| name != "b");
+    assert_eq!(names(&offering), ["SearchTools", "a"]);
+    assert_eq!(called(&offering, "a", "{}"), Ok(("a".to_owned(), "{}".to_owned())));
+    assert_eq!(called(&offering, "SearchTools", "{}"), Ok(("SearchTools".to_owned(), "{}".to_owned())));
+    assert_eq!(called(&offering, "b", "{}"), Err("there is no tool b".to_owned()));
+}
+
+#[test]
+fn what_is_offered_is_no_more_than_fits() {
+    let of = |bytes: usize| {
+        let own = tool("", "Own", &"x".repeat(bytes), &json!({ "type": "object" }));
+        names(&Offering::of(&snapshot(many().into_iter().chain([own])), 10_000, |_| true)).len()
+    };
+    assert_eq!((of(1_000), of(33_000), of(40_000)), (3, 3, 2));
+}
+
+#[test]
+fn a_name_that_is_taken_is_left_to_whoever_has_it() {
+    let takers = ["SearchTools", "CallTool", "CallTool2"].map(|name| tool("", name, &"x".repeat(60_000), &json!({})));
+    let offering = Offering::of(&snapshot(many().into_iter().chain(takers)), 10_000, |_| true);
+    assert_eq!(names(&offering), ["SearchTools2", "CallTool3"]);
+    assert!(offering.definitions[0].description.contains("CallTool3"), "{:?}", offering.definitions[0]);
+    assert_eq!(called(&offering, "CallTool", "{}"), Ok(("CallTool".to_owned(), "{}".to_owned())));
+}
+
+#[test]
+fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
+    let offering = Offering::of(&snapshot(many()), 10_000, |name| !name.ends_with("delete_invoice"));
+    let name = "mcp__service0__create_invoice";
+    let odd = r#"{ "b":1.50, "a":12345678901234567890123 }"#;
+    for (call, expected) in [
+        (format!(r#"{{"name":"{name}","arguments":{odd}}}"#), Ok(odd)),
+        (format!(r#"{{"arguments":{odd} , "name":"{name}"}}"#), Ok(odd)),
+        (format!(r#"{{"name":"{name}"}}"#), Ok("{}")),
+        (format!(r#"{{"name":"{name}","arguments":"{{\"a\": 1}}"}}"#), Ok(r#"{"a": 1}"#)),
+        (
+            r#"{"name":"mcp__service0__craete_invoice","arguments":{}}"#.to_owned(),
+            Err("did you mean mcp__service0__create_invoice?"),
+        ),
+        (
+            r#"{"name":"mcp__service4__delete_invoice","arguments":{}}"#.to_owned(),
+            Err("there is no tool mcp__service4__delete_invoice"),
+        ),
+        (r#"{"name":"CallTool","arguments":{}}"#.to_owned(), Err("there is no tool CallTool")),
+        (r#"{"name":"\u001b[31m","arguments":{}}"#.to_owned(), Err(r"there is no tool \u{1b}[31m")),
+        (format!(r#"{{"name":"{name}","arguments":[1]}}"#), Err("`arguments` is no object; call it with")),
+        (format!(r#"{{"name":"{name}","arguments":"[1]"}}"#), Err("`arguments` is no object; call it with")),
+        (format!(r#"{{"name":"{name}","invoice_id":"7"}}"#), Err("unknown field `invoice_id`")),
+        ("[]".to_owned(), Err("call it with")),
+        (format!(r#"{{"name":{}}}"#, "[".repeat(200) + &"]".repeat(200)), Err("nested deeper than")),
+    ] {
+        match (called(&offering, "CallTool", &call), expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, (name.to_owned(), expected.to_owned()), "{call}"),
+            (Err(found), Err(expected)) => assert!(found.contains(expected), "{call}: {found}"),
+            (found, _) => panic!("{call}: {found:?}"),
+        }
+    }
+    assert_eq!(called(&offering, name, odd), Ok((name.to_owned(), odd.to_owned())));
+}
+
+#[test]
+fn a_search_tells_what_there_is_and_finds_the_best() {
+    let offering = Offering::of(&snapshot(many()), 10_000, |_| true);
+    let about = &offering.definitions[0].description;
+    assert!(about.contains("There are 500 more tools") && about.contains("service19 (25)"), "{about}");
+    let found = answer(&offering, "SearchTools", &json!({ "query": "make a new invoice" })).text();
+    let first = found.lines().nth(2).unwrap_or_default();
+    assert!(found.starts_with("5 of 500 tools") && first.contains("__create_invoice: create one or more"), "{found}");
+    for (limit, expected) in [(json!(3), 3), (json!(0), 1), (json!(99), 10), (json!(2.5), 5), (json!(null), 5)] {
+        let found = answer(&offering, "SearchTools", &json!({ "query": "invoice", "limit": limit })).text();
+        assert_eq!(found.matches("arguments: {").count(), expected, "{limit}: {found}");
+    }
+    let nothing = answer(&offering, "SearchTools", &json!({ "query": "zebra" }));
+    assert!(!nothing.is_error && nothing.text().starts_with("No tool is like these words."), "{nothing:?}");
+    assert!(answer(&offering, "SearchTools", &json!({ "q": "zebra" })).is_error);
+}
+
+#[test]
+fn what_servers_say_is_bounded() {
+    let large = |at: usize| {
+        let properties: serde_json::Map<String, Value> =
+            (0..200).map(|n| (format!("field_{n}"), json!({ "description": "x".repeat(100) }))).collect();
+        let schema = json!({ "type": "object", "properties": properties });
+        tool(&format!("{at:03}{}", "p".repeat(40)), "tide", &"tide\n".repeat(10_000), &schema)
+    };
+    let own = |at: usize| tool("", &format!("Own{at}"), "Does it.", &json!({ "type": "object" }));
+    let tools = (0..100).map(large).chain((0..2_000).map(own));
+    let offering = Offering::of(&snapshot(tools), 10_000, |_| true);
+    let bytes =
+        offering.definitions.iter().map(|tool| tool.name.len() + tool.description.len() + tool.schema.as_bytes().len());
+    assert!(tokens(bytes.sum()) <= 10_000);
+    let ours = offering.definitions.iter().filter(|tool| ["SearchTools", "CallTool"].contains(&tool.name.as_str()));
+    let ours: usize = ours.map(|tool| tool.name.len() + tool.description.len() + tool.schema.as_bytes().len()).sum();
+    assert!(ours <= OWN_BYTES, "{ours}");
+    let found = answer(&offering, "SearchTools", &json!({ "query": "tide", "limit": 10 })).text();
+    assert!(found.len() < 48 * 1024 && found.contains("search for this name alone"), "{}", found.len());
+}
+
+#[test]
+fn schemas_lose_their_white_space_and_nothing_else() {
+    assert_eq!(search_tool::compact("{ \"a b\" :\t\"c \\\" d\\\\\" , \"e\": [ 1 ] }"), r#"{"a b":"c \" d\\","e":[1]}"#);
+}

@@ -1,0 +1,132 @@
+//! Whatever happens in whatever order.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Debug, Clone)]
+enum Happening {
+    Gathered {
+        notes: usize,
+    },
+    Text(&'static str),
+    Thinking,
+    Block(Block),
+    Usage(u64),
+    Done(Stop),
+    Failed(&'static str),
+    /// One of the calls that are open, or none.
+    CallEnded(usize, usize),
+    Cancelled,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    use Happening::*;
+    let id = prop_oneof![Just(""), Just("1"), Just("2"), Just("ü:3")];
+    let tool = prop_oneof![Just("a"), Just("b")];
+    let malformed = prop_oneof![4 => Just(None), 1 => Just(Some("{".to_owned()))];
+    let made = (id, tool, malformed).prop_map(|(id, name, malformed)| {
+        Block(super::Block::ToolCall { id: id.into(), name: name.into(), arguments: Raw::empty_object(), malformed })
+    });
+    let stop = prop_oneof![
+        2 => Just(Stop::EndTurn),
+        6 => Just(Stop::ToolCalls),
+        1 => Just(Stop::MaxTokens),
+        1 => Just(Stop::Refused),
+        2 => Just(Stop::Paused),
+        1 => Just(Stop::Other("x".into())),
+    ];
+    prop_oneof![
+        6 => (0..3usize).prop_map(|notes| Gathered { notes }),
+        3 => prop_oneof![Just("he"), Just(" "), Just("llo")].prop_map(Text),
+        1 => Just(Thinking),
+        2 => prop_oneof![Just(text("hello")), Just(text("")), Just(text("he"))].prop_map(Block),
+        1 => Just(Block(thought())),
+        6 => made,
+        1 => (0..2000u64).prop_map(Usage),
+        5 => stop.prop_map(Done),
+        1 => prop_oneof![Just("context_length_exceeded"), Just("down")].prop_map(Failed),
+        8 => (0..5usize, prop_oneof![Just(3usize), Just(5000)]).prop_map(|(at, size)| CallEnded(at, size)),
+        1 => Just(Cancelled),
+    ]
+}
+
+impl Play {
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Gathered { notes } => {
+                let queue = wharf_tools::Notes::default();
+                (0..notes).for_each(|number| queue.push("server", &number.to_string()));
+                // As the agent does it: notes are not taken where they cannot be told.
+                let notes = if self.machine.takes_notes() { queue.take() } else { Vec::new() };
+                self.step(Event::Gathered(Gathered { notes, offering: offering() }));
+            }
+            Happening::Text(text) => self.model(ModelEvent::TextDelta(text.into())),
+            Happening::Thinking => self.model(ModelEvent::ThinkingDelta("hm".into())),
+            Happening::Block(block) => self.model(ModelEvent::BlockDone(block)),
+            Happening::Usage(input) => self.model(ModelEvent::Usage { input, output: 1, cached: 0 }),
+            Happening::Done(stop) => self.model(ModelEvent::Done { stop }),
+            Happening::Failed(kind) => self.step(Event::Failed(failure(kind))),
+            Happening::CallEnded(at, size) => {
+                let id = self.open.get(at).cloned().unwrap_or_else(|| "nobody".to_owned());
+                self.end_call(&id, &"x".repeat(size));
+            }
+            Happening::Cancelled => self.step(Event::Cancelled),
+        }
+    }
+
+    fn ids(&self, of: impl Fn(&RunEvent) -> Option<&String>) -> Vec<String> {
+        let mut ids: Vec<String> = self.told.iter().filter_map(of).cloned().collect();
+        ids.sort();
+        ids
+    }
+
+    fn check_ended(&self) {
+        let ended = self.told.iter().filter(|event| matches!(event, RunEvent::Ended(_)));
+        assert_eq!((ended.count(), self.ending().is_some()), (1, true), "{:?}", self.told);
+        assert_eq!(flaw(self.machine.conversation()), None);
+        let begun = self.ids(|event| match event {
+            RunEvent::CallBegun { id, .. } => Some(id),
+            _ => None,
+        });
+        let ended = self.ids(|event| match event {
+            RunEvent::CallEnded { id, .. } => Some(id),
+            _ => None,
+        });
+        assert_eq!(begun, ended);
+    }
+
+    /// What whoever saves it was told is what was said, unless something was shortened since.
+    fn check_saved(&self, before: &Conversation) {
+        if self.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. })) {
+            return;
+        }
+        let mut saved = before.clone();
+        for event in &self.told {
+            if let RunEvent::Turn(turn) = event {
+                whole::add(&mut saved, turn.clone());
+            }
+        }
+        assert_eq!(&saved, self.machine.conversation().as_ref());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_a_run_ends_once_and_leaves_a_whole_conversation(
+        runs in prop::collection::vec(prop::collection::vec(happening(), 0..60), 1..3),
+        context in prop_oneof![Just(2000u64), Just(200_000)],
+    ) {
+        let mut conversation = Conversation::default();
+        for happenings in runs {
+            let mut play = Play::new(conversation.clone(), "hi", AgentLimits { context, ..AgentLimits::default() });
+            happenings.into_iter().for_each(|happening| play.happen(happening));
+            play.step(Event::Cancelled);
+            play.check_ended();
+            play.check_saved(&conversation);
+            conversation = play.machine.conversation().as_ref().clone();
+        }
+    }
+}

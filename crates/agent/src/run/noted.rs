@@ -1,0 +1,69 @@
+//! What a model is told unasked, in words that say whom it is from.
+
+use wharf_tools::Note;
+
+use super::RunEvent;
+use crate::conversation::Block;
+
+/// Bytes of all notes that go with one request.
+const MOST: usize = 32 << 10;
+
+/// The notes as blocks of the user's turn, and as events. What does not fit is left out, and that is said.
+pub(super) fn noted(notes: Vec<Note>) -> Vec<(Block, RunEvent)> {
+    let (mut room, mut told, mut left_out) = (MOST, Vec::new(), 0);
+    for note in notes {
+        let text = attributed(&note);
+        if text.len() > room {
+            left_out += 1;
+            continue;
+        }
+        room -= text.len();
+        told.push((Block::Text(text), RunEvent::Noted { from: note.from.to_string(), text: note.text }));
+    }
+    if let (Some((Block::Text(last), _)), 1..) = (told.last_mut(), left_out) {
+        last.push_str(&format!("\n({left_out} more notes were left out.)"));
+    }
+    told
+}
+
+/// Every line of a note is marked, so that none passes for somebody else's.
+fn attributed(note: &Note) -> String {
+    let Note { from, text, missed, .. } = note;
+    let missed = if *missed == 0 { String::new() } else { format!(" ({missed} notes before it were left out.)") };
+    format!("Note from `{from}` (not from the user):{missed} {}", text.replace('\n', "\n> "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_tools::{NoteLimits, Notes};
+
+    fn check(limits: NoteLimits, pushed: &[(&str, &str)], expected: &[&str]) {
+        let notes = Notes::new(limits);
+        pushed.iter().for_each(|(from, text)| notes.push(from, text));
+        let told = noted(notes.take()).into_iter().map(|(block, _)| block);
+        let expected = expected.iter().map(|text| Block::Text((*text).to_owned()));
+        assert_eq!(told.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn notes_say_whom_they_are_from() {
+        let limits = NoteLimits { notes: 2, characters: 50 };
+        check(limits, &[], &[]);
+        check(limits, &[("a", "new")], &["Note from `a` (not from the user): new"]);
+        check(limits, &[("a", "1\nUser: 2")], &["Note from `a` (not from the user): 1\n> User: 2"]);
+        let missed = "Note from `a` (not from the user): (1 notes before it were left out.) 2";
+        check(limits, &[("a", "1"), ("a", "2"), ("b", "3")], &[missed, "Note from `b` (not from the user): 3"]);
+    }
+
+    #[test]
+    fn notes_are_bounded() {
+        let notes = Notes::new(NoteLimits { notes: 100, characters: 4000 });
+        (0..20).for_each(|_| notes.push("a", &"x".repeat(4000)));
+        let told = noted(notes.take());
+        let texts = told.iter().map(|(block, _)| matches!(block, Block::Text(text) if text.len() < 5000));
+        assert!(texts.clone().all(|is_short| is_short) && texts.count() == 8);
+        let Some((Block::Text(last), _)) = told.last() else { panic!() };
+        assert!(last.ends_with("(12 more notes were left out.)"));
+    }
+}

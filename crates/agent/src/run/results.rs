@@ -1,0 +1,79 @@
+//! What a model is given of an outcome.
+
+use wharf_tools::{Base64, Block, Outcome};
+
+use super::CallReport;
+use crate::conversation::ResultBlock;
+
+/// What every API takes as a picture.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Bytes of one picture.
+const LARGEST_PICTURE: usize = 5 << 20;
+/// A result of nothing is not the same to every API.
+const NOTHING: &str = "(the tool gave nothing back)";
+
+/// The report of an outcome: its text, in which everything that is none has its reference, then its pictures.
+pub(crate) fn report(outcome: &Outcome) -> CallReport {
+    let text = Some(outcome.text()).filter(|text| !text.trim().is_empty());
+    let mut content = vec![ResultBlock::Text(text.unwrap_or_else(|| NOTHING.to_owned()))];
+    content.extend(outcome.blocks.iter().filter_map(picture));
+    CallReport::new(content, outcome.is_error)
+}
+
+fn picture(block: &Block) -> Option<ResultBlock> {
+    let Block::Image { data, mime, .. } = block else { return None };
+    let mime = mime.to_ascii_lowercase();
+    let media_type = PICTURES.into_iter().find(|known| *known == mime)?;
+    if data.decoded_len() > LARGEST_PICTURE {
+        return None;
+    }
+    // Written anew, since not every API takes it without its padding.
+    let data = Base64::of(&data.decode().ok().filter(|bytes| !bytes.is_empty())?);
+    Some(ResultBlock::Image { media_type: media_type.to_owned(), data: data.text().to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_json::Raw;
+
+    fn image(data: &str, mime: &str) -> Block {
+        let data = Base64::from_json(Raw::parse(format!("\"{data}\"")).unwrap()).unwrap();
+        Block::Image { data, mime: mime.into(), raw: None }
+    }
+
+    fn check(outcome: Outcome, text: &str, pictures: &[(&str, &str)]) {
+        let report = report(&outcome);
+        let picture = |&(media_type, data): &(&str, &str)| {
+            let (media_type, data) = (media_type.to_owned(), data.to_owned());
+            ResultBlock::Image { media_type, data }
+        };
+        let expected = std::iter::once(ResultBlock::Text(text.to_owned())).chain(pictures.iter().map(picture));
+        assert_eq!(report.content, expected.collect::<Vec<_>>());
+        assert_eq!(report.is_error, outcome.is_error);
+    }
+
+    #[test]
+    fn a_model_gets_text_and_pictures() {
+        check(Outcome::new(Vec::new()), NOTHING, &[]);
+        check(Outcome::error("no"), "no", &[]);
+        check(Outcome::text_of("a").with_data(Raw::known(r#"{"b":1}"#)), "a\n{\"b\":1}", &[]);
+        let shot = || image("aGk=", "image/PNG");
+        check(
+            Outcome::new(vec![Block::text("a"), shot(), Block::text("b")]),
+            "a\n[image image/PNG, 2 bytes]\nb",
+            &[("image/png", "aGk=")],
+        );
+        check(Outcome::new(vec![image("aGk", "image/webp")]), "[image image/webp, 2 bytes]", &[("image/webp", "aGk=")]);
+    }
+
+    #[test]
+    fn what_no_api_takes_is_a_reference() {
+        check(Outcome::new(vec![image("aGk=", "image/tiff")]), "[image image/tiff, 2 bytes]", &[]);
+        check(Outcome::new(vec![image("a*k=", "image/png")]), "[image image/png, 2 bytes]", &[]);
+        check(Outcome::new(vec![image("", "image/png")]), "[image image/png, 0 bytes]", &[]);
+        let large = Base64::of(&vec![0; LARGEST_PICTURE + 1]);
+        let large = Block::Image { data: large, mime: "image/png".into(), raw: None };
+        check(Outcome::new(vec![large]), "[image image/png, 5.2 MB]", &[]);
+    }
+}

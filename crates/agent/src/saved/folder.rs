@@ -1,0 +1,72 @@
+//! The directory of saved conversations: which there are, and what they are called.
+
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use wharf_spec::Timestamp;
+
+use super::{SavedError, at};
+
+const EXTENSION: &str = "jsonl";
+/// Letters that are not taken for each other.
+const LETTERS: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
+
+/// Makes a directory that is nobody else's, or makes one so.
+pub(super) fn make_private(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    if directory.metadata()?.permissions().mode() & 0o077 != 0 {
+        std::fs::set_permissions(directory, Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// A name that sorts by when it was given, as `20261115-103005-x7k2`.
+pub(super) fn new_id(now: SystemTime) -> String {
+    let time: String = Timestamp(now).to_string().chars().filter(|letter| !"-:".contains(*letter)).collect();
+    let dice = getrandom::u32().unwrap_or_default();
+    let letter = |shift: u32| char::from(LETTERS[(dice >> shift) as usize % LETTERS.len()]);
+    let suffix: String = [0, 5, 10, 15].into_iter().map(letter).collect();
+    format!("{}-{suffix}", time[..15].replace('T', "-"))
+}
+
+pub(super) fn path(directory: &Path, id: &str) -> PathBuf {
+    directory.join(format!("{id}.{EXTENSION}"))
+}
+
+/// The one conversation that is meant: by its name or the beginning of it, or the last one.
+pub(super) fn find(directory: &Path, id: Option<&str>) -> Result<String, SavedError> {
+    let all = newest_first(directory)?;
+    let Some(said) = id else { return all.into_iter().next().map(|(id, _)| id).ok_or(SavedError::Nothing) };
+    let mut fitting: Vec<String> = all.into_iter().map(|(id, _)| id).filter(|id| id.starts_with(said)).collect();
+    if let Some(exactly) = fitting.iter().position(|id| id == said) {
+        return Ok(fitting.swap_remove(exactly));
+    }
+    match (fitting.pop(), fitting.is_empty()) {
+        (Some(only), true) if !said.is_empty() => Ok(only),
+        (None, _) => Err(SavedError::Unknown(said.to_owned())),
+        _ => Err(SavedError::Ambiguous(said.to_owned())),
+    }
+}
+
+/// All conversations, with when something was last said in each. Only what lies in the directory itself is one.
+pub(super) fn newest_first(directory: &Path) -> Result<Vec<(String, SystemTime)>, SavedError> {
+    let entries = match directory.read_dir() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(at(directory)(error)),
+    };
+    let found = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let name = entry.file_name().into_string().ok()?;
+        let id = name.strip_suffix(EXTENSION)?.strip_suffix('.').filter(|id| !id.is_empty())?;
+        // A link is none: its own kind is looked at, not that of what it leads to.
+        let metadata = entry.metadata().ok().filter(|metadata| metadata.is_file())?;
+        Some((id.to_owned(), metadata.modified().ok()?))
+    });
+    let mut found: Vec<(String, SystemTime)> = found.collect();
+    found.sort_by(|(id, at), (other, then)| (then, other).cmp(&(at, id)));
+    Ok(found)
+}

@@ -1,0 +1,61 @@
+//! What a schema says of a tool's arguments.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use wharf_json::{Bounds, Raw, members};
+
+/// The most arguments of a tool that are searched.
+const MOST: usize = 64;
+
+/// The arguments that a schema describes, in its order, and what it says of each. None where it cannot be read.
+pub fn arguments(schema: &Raw) -> Vec<(String, String)> {
+    let bounds = Bounds::default();
+    let Ok(Properties { properties: Some(properties) }) = schema.decode(&bounds) else { return Vec::new() };
+    let properties = schema.part(properties);
+    let properties = members(&properties, &bounds).unwrap_or_default().into_iter().take(MOST);
+    properties.map(|(name, schema)| (name.into_owned(), said(&schema))).collect()
+}
+
+fn said(schema: &Raw) -> String {
+    let Described { title, description } = schema.decode(&Bounds::default()).unwrap_or_default();
+    [title, description].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+#[derive(Deserialize)]
+struct Properties<'a> {
+    #[serde(borrow)]
+    properties: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct Described<'a> {
+    #[serde(borrow, default)]
+    title: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    description: Option<Cow<'a, str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_from_whatever_can_be() {
+        for (schema, expected) in [
+            (
+                r#"{"properties":{"path":{"title":"Path","description":"Where \"it\" is."},"deep":true,"n":{"type":"number"}}}"#,
+                &[("path", "Path Where \"it\" is."), ("deep", ""), ("n", "")][..],
+            ),
+            (r#"{"properties":{"a":{"description":1}}}"#, &[("a", "")]),
+            (r#"{"properties":[]}"#, &[]),
+            (r#"{"type":"object"}"#, &[]),
+            ("[]", &[]),
+        ] {
+            let found = arguments(&Raw::known(schema.to_owned()));
+            let found: Vec<(&str, &str)> = found.iter().map(|(name, said)| (name.as_str(), said.as_str())).collect();
+            assert_eq!(found, expected, "{schema}");
+        }
+    }
+}

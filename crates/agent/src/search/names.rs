@@ -1,0 +1,88 @@
+//! Finding a tool by its name, whichever way that is spelt.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Searched;
+use super::words::pieces;
+
+/// The most characters of a name that are compared.
+const LONGEST: usize = 256;
+
+/// The names of tools.
+pub(super) struct Names {
+    /// Every full name of every tool.
+    spelt: Vec<Vec<String>>,
+    /// Which tools a name belongs to, by its letters and digits alone.
+    by_letters: HashMap<String, Vec<usize>>,
+}
+
+/// How exactly a tool was named; the greater, the more exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Named {
+    /// By the same letters.
+    Letters,
+    /// By the same words.
+    Words,
+    /// To the letter.
+    Verbatim,
+}
+
+impl Names {
+    pub(super) fn of(tools: &[Searched<'_>]) -> Self {
+        let spelt: Vec<Vec<String>> = tools.iter().map(spellings).collect();
+        let mut by_letters: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, names) in spelt.iter().enumerate() {
+            for name in names {
+                let holders = by_letters.entry(letters(name)).or_default();
+                if holders.last() != Some(&at) {
+                    holders.push(at);
+                }
+            }
+        }
+        Self { spelt, by_letters }
+    }
+
+    /// The tools that a query names, as a whole or by a word that nobody writes who does not mean a name; each once.
+    pub(super) fn named(&self, query: &str) -> BTreeMap<usize, Named> {
+        let trim = |part: &str| part.trim_matches(|letter: char| !letter.is_alphanumeric()).to_owned();
+        let parts = query.split_whitespace().map(trim).filter(|part| pieces(part).len() > 1);
+        let mut named = BTreeMap::new();
+        for said in std::iter::once(query.trim().to_owned()).chain(parts) {
+            for &at in self.by_letters.get(&letters(&said)).into_iter().flatten() {
+                let how = self.likeness(at, &said);
+                named.entry(at).and_modify(|known: &mut Named| *known = how.max(*known)).or_insert(how);
+            }
+        }
+        named
+    }
+
+    fn likeness(&self, at: usize, said: &str) -> Named {
+        let words = pieces(said);
+        match &self.spelt[at] {
+            names if names.iter().any(|name| name == said) => Named::Verbatim,
+            names if names.iter().any(|name| pieces(name) == words) => Named::Words,
+            _ => Named::Letters,
+        }
+    }
+}
+
+/// Everything a tool may be called in full.
+fn spellings(tool: &Searched<'_>) -> Vec<String> {
+    let Searched { provider, name, aliases, .. } = tool;
+    let cut = |text: &str| text.chars().take(LONGEST).collect::<String>();
+    let (provider, name) = (cut(provider), cut(name));
+    let mut spellings = vec![name.clone()];
+    spellings.extend(aliases.iter().map(|alias| cut(alias)));
+    if !provider.is_empty() {
+        let before = [".", "::", "/", ":", "__"].map(|sign| format!("{provider}{sign}{name}"));
+        spellings.extend(before);
+        spellings.extend([format!("mcp__{provider}__{name}"), format!("{name}@{provider}")]);
+    }
+    spellings
+}
+
+/// A name without what people spell differently; signs count where there is nothing else.
+fn letters(name: &str) -> String {
+    let letters: String = name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    if letters.is_empty() { name.to_owned() } else { letters }
+}

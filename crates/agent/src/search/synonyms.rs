@@ -1,0 +1,137 @@
+//! Words that people use for one another when they say what a tool should do.
+//!
+//! Everyday English and the vocabulary of computers; nothing that only one server would say.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+use super::words::stem;
+
+/// Words that mean the same.
+const SAME: &[&str] = &[
+    "directory folder",
+    "subdirectory subfolder",
+    "repository repo",
+    "image picture photo",
+    "environment env",
+    "configuration config",
+    "information info",
+    "database db",
+    "delete remove erase",
+    "create make",
+    "find search locate lookup",
+    "edit modify alter",
+    "run execute",
+    "get fetch retrieve",
+    "list enumerate",
+    "show display",
+    "difference diff",
+    "several multiple",
+    "small tiny little",
+    "big large",
+    "sum plus total",
+    "allowed permitted",
+    "compress zip gzip",
+    "repeat echo",
+    "message msg",
+    "parameter argument",
+    "authenticate login",
+    "telephone phone",
+    "mail email",
+];
+
+/// Words of which one often stands where another is meant.
+const NEAR: &[&str] = &[
+    "list show view print browse overview",
+    "read get open load content print show",
+    "download fetch url web page",
+    "create new add insert generate start open",
+    "delete drop destroy clear forget cancel discard",
+    "find look query match",
+    "edit change update replace fix correct rename",
+    "move rename relocate",
+    "copy duplicate clone",
+    "write save store put record create",
+    "remember memory recall knowledge note store",
+    "run launch start trigger invoke perform",
+    "stop cancel end abort kill",
+    "toggle switch enable disable activate start stop",
+    "send post publish deliver",
+    "undo revert reset restore back",
+    "switch checkout select change",
+    "compare difference change",
+    "history log past previous last",
+    "commit snapshot save record",
+    "state status condition",
+    "convert translate transform",
+    "compress archive pack",
+    "ask request question input prompt",
+    "llm model sample completion",
+    "connect relate relation link connection",
+    "notify notification update subscribe",
+    "directory subdirectory path disk place location",
+    "recursive tree subdirectory nested",
+    "structure tree hierarchy overview",
+    "file document text",
+    "media image audio video sound movie",
+    "size big space byte length",
+    "long slow",
+    "detail information metadata property attribute",
+    "permission allowed access right",
+    "current now today",
+    "time clock date hour zone",
+    "sum add calculate number math",
+    "person people user somebody",
+    "fact observation remark note",
+    "environment variable",
+    "configuration setting option preference",
+    "address url link",
+    "error failure problem exception",
+    "database table sql query",
+    "website site page web url",
+    "message text chat",
+    "issue ticket bug",
+    "merge pull",
+    "meeting event calendar appointment",
+];
+
+/// What a word is worth that means the same, and one that often stands where the other is meant.
+const SAME_WORTH: f32 = 0.9;
+const NEAR_WORTH: f32 = 0.5;
+
+/// The words that stand for each word, and what they are worth.
+static RELATED: LazyLock<HashMap<String, BTreeMap<String, f32>>> = LazyLock::new(|| {
+    let same: Vec<Vec<String>> = SAME.iter().map(|group| stems(group)).collect();
+    let mut related = HashMap::new();
+    for group in NEAR {
+        let near: Vec<String> = stems(group).iter().flat_map(|word| with_same(word, &same)).collect();
+        relate(&mut related, &near, NEAR_WORTH);
+    }
+    for group in &same {
+        relate(&mut related, group, SAME_WORTH);
+    }
+    related
+});
+
+fn stems(group: &str) -> Vec<String> {
+    group.split(' ').map(stem).collect()
+}
+
+/// A word and those that mean the same.
+fn with_same(word: &str, same: &[Vec<String>]) -> Vec<String> {
+    let group = same.iter().find(|group| group.iter().any(|other| other == word));
+    group.cloned().unwrap_or_else(|| vec![word.to_owned()])
+}
+
+fn relate(related: &mut HashMap<String, BTreeMap<String, f32>>, group: &[String], worth: f32) {
+    for word in group {
+        let others = group.iter().filter(|other| *other != word);
+        related.entry(word.clone()).or_default().extend(others.map(|other| (other.clone(), worth)));
+    }
+}
+
+/// What else may be said for a word, stems both, and what that is worth beside the word itself.
+pub(super) fn synonyms(word: &str) -> impl Iterator<Item = (&'static str, f32)> {
+    let related = RELATED.get(word).into_iter().flatten();
+    related.map(|(other, worth)| (other.as_str(), *worth))
+}

@@ -1,0 +1,121 @@
+use super::*;
+
+/// A tool of the server `hub`.
+fn tool<'a>(name: &'a str, text: &'a str) -> Searched<'a> {
+    Searched { provider: "hub", name, aliases: &[], title: None, text, arguments: &[("path", "")] }
+}
+
+const TOOLS: [(&str, &str); 6] = [
+    ("search", "Looks for text in issues and pull requests."),
+    ("search_code", "Looks for text in files."),
+    ("listIssues", "Shows the issues of a repository."),
+    ("create_issue", "Opens something new to be done."),
+    ("merge", "Merges a pull request."),
+    ("wait", "Does nothing for a while."),
+];
+
+fn found<'a>(tools: &[Searched<'a>], query: &str) -> Vec<&'a str> {
+    let hits = Index::of(tools.iter().copied()).search(query, usize::MAX);
+    assert!(hits.is_sorted_by(|one, other| one.score >= other.score), "{hits:?}");
+    hits.into_iter().map(|hit| tools[hit.at].name).collect()
+}
+
+#[test]
+fn the_best_comes_first_and_the_rest_stays_away() {
+    let tools = TOOLS.map(|(name, text)| tool(name, text));
+    for (query, expected) in [
+        ("search", &["search", "search_code"][..]),
+        ("hub.search", &["search", "search_code"]),
+        ("list issues", &["listIssues", "create_issue", "search"]),
+        ("open a ticket", &["create_issue"]),
+        ("pull request", &["merge", "search"]),
+        ("repo", &["listIssues"]),
+        ("nothing", &["wait"]),
+        ("iss", &["listIssues", "create_issue", "search"]),
+        ("zebra", &[]),
+        ("what is the", &[]),
+        ("", &[]),
+    ] {
+        let found = found(&tools, query);
+        assert_eq!(found.get(..expected.len()), Some(expected), "{query}: {found:?}");
+        assert!(!expected.is_empty() || found.is_empty(), "{query}: {found:?}");
+    }
+}
+
+#[test]
+fn a_name_is_found_however_it_is_spelt() {
+    let mut tools = TOOLS.map(|(name, text)| tool(name, text));
+    tools[3].aliases = &["mcp__hub__create_issue", "make_ticket_9f3c"];
+    for (query, expected) in [
+        ("create_issue", "create_issue"),
+        ("createIssue", "create_issue"),
+        ("CREATE-ISSUE", "create_issue"),
+        ("createissue", "create_issue"),
+        ("hub.create_issue", "create_issue"),
+        ("hub::create_issue", "create_issue"),
+        ("hub/create_issue", "create_issue"),
+        ("create_issue@hub", "create_issue"),
+        ("mcp__hub__create_issue", "create_issue"),
+        ("mcp__Hub__CreateIssue", "create_issue"),
+        ("make_ticket_9f3c", "create_issue"),
+        ("search for issues with `list_issues`, please", "listIssues"),
+        ("  merge ", "merge"),
+    ] {
+        assert_eq!(found(&tools, query).first(), Some(&expected), "{query}");
+    }
+}
+
+#[test]
+fn of_names_that_are_alike_the_one_that_was_said_is_first() {
+    let names = ["readfile", "read_file", "readFile", "READ_FILE"];
+    let tools = names.map(|name| tool(name, "Reads."));
+    for name in names {
+        assert_eq!(found(&tools, name)[0], name);
+        assert_eq!(found(&tools, name).len(), names.len());
+    }
+    let strange = ["+", "__", "日本語", "say \"hi\""].map(|name| tool(name, ""));
+    for tool in &strange {
+        assert_eq!(found(&strange, tool.name).first(), Some(&tool.name));
+    }
+}
+
+#[test]
+fn names_count_for_more_than_titles_and_those_for_more_than_descriptions_and_arguments() {
+    let blank = Searched { arguments: &[], ..tool("x", "") };
+    let tools = [
+        Searched { name: "argument", arguments: &[("tide", "")], ..blank },
+        Searched { name: "text", text: "tide", ..blank },
+        Searched { name: "title", title: Some("tide"), ..blank },
+        Searched { name: "tide", ..blank },
+    ];
+    let query = "tides of today";
+    assert_eq!(found(&tools, query), ["tide", "title", "text", "argument"]);
+}
+
+#[test]
+fn whoever_repeats_words_gains_nothing() {
+    let stuffed = "search issue list create merge code pull request file text ".repeat(1000);
+    let named = "search_list_create_merge_code_pull_request_file_text_issue_".repeat(4);
+    let mut tools: Vec<Searched<'_>> = TOOLS.iter().map(|(name, text)| tool(name, text)).collect();
+    let arguments = [("a", stuffed.as_str())];
+    tools.push(Searched { title: Some(&named), arguments: &arguments, ..tool(&named, &stuffed) });
+    for (query, best) in [
+        ("search", "search"),
+        ("search the code", "search_code"),
+        ("list the issues", "listIssues"),
+        ("create an issue", "create_issue"),
+        ("merge a pull request", "merge"),
+    ] {
+        assert_eq!(found(&tools, query).first(), Some(&best), "{query}");
+    }
+}
+
+#[test]
+fn queries_are_bounded() {
+    let tools = TOOLS.map(|(name, text)| tool(name, text));
+    let long = "zebra ".repeat(100_000) + "merge";
+    assert_eq!(found(&tools, &long), [""; 0]);
+    assert_eq!(found(&tools, &"é".repeat(10_000)), [""; 0]);
+    assert_eq!(Index::of([]).search("anything", 5), []);
+    assert_eq!(Index::of(tools).search("search issues", 1).len(), 1);
+}

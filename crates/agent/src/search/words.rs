@@ -1,0 +1,156 @@
+//! The words of a text, as they are compared.
+//!
+//! Names are cut where people see a word begin, and English words lose their endings, so that `listIssues` and "the
+//! issues that are listed" have two words in common. What is left of a word is no English; both sides are treated alike.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+/// Words that say nothing about what a tool does.
+static EMPTY: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    "a about above after again all also am an and any are as at be because been before being both but by can could \
+     d did do does doing done each either else etc for from had has have having he her here hers him his how i if in \
+     into is it its just ll m may me might mine more most must my need no nor not of off on once only or other our ours \
+     out over own please re s same shall she should so some such t than that the their them then there these they this \
+     those through to too tool tools under until up us use used uses using ve very via want was we were what when where \
+     which while who whom whose why will with would you your yours"
+        .split_whitespace()
+        .collect()
+});
+
+/// The words of a text in their order, of at most so many bytes of it, without endings.
+pub(super) fn words(text: &str, most_bytes: usize) -> Vec<String> {
+    telling(text, most_bytes).map(|piece| stem(&piece)).collect()
+}
+
+/// The words of a text that say something, whole, of at most so many bytes of it.
+pub(super) fn telling(text: &str, most_bytes: usize) -> impl Iterator<Item = String> {
+    let text = &text[..text.floor_char_boundary(most_bytes)];
+    pieces(text).into_iter().filter(|piece| !EMPTY.contains(piece.as_str()))
+}
+
+/// All the words of a text, whole, in lower case.
+pub(super) fn pieces(text: &str) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    let mut before: Option<char> = None;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let kept = Some(letter).filter(|letter| letter.is_alphanumeric());
+        if let Some(letter) = kept {
+            if before.is_none_or(|before| begins(before, letter, letters.peek().copied())) {
+                pieces.push(String::new());
+            }
+            if let Some(piece) = pieces.last_mut() {
+                piece.extend(letter.to_lowercase());
+            }
+        }
+        before = kept;
+    }
+    pieces
+}
+
+/// Whether a word begins with this letter: at a hump of `camelCase`, at the last capital of `HTTPServer`, where digits
+/// begin or end, and at every sign of a script that writes no spaces.
+fn begins(before: char, letter: char, next: Option<char>) -> bool {
+    let hump = letter.is_uppercase() && (!before.is_uppercase() || next.is_some_and(char::is_lowercase));
+    let digits = before.is_numeric() != letter.is_numeric();
+    hump || digits || is_unspaced(before) || is_unspaced(letter)
+}
+
+/// Kana and Han.
+fn is_unspaced(letter: char) -> bool {
+    matches!(letter, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}')
+}
+
+/// A word without the endings of plurals and verbs.
+pub(super) fn stem(word: &str) -> String {
+    if word.len() < 3 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return word.to_owned();
+    }
+    let word = without_verb_ending(without_plural(word.to_owned()));
+    let word = word.strip_suffix("ion").filter(|rest| rest.len() >= 3 && rest.ends_with('t')).unwrap_or(&word);
+    let word = word.strip_suffix("ly").filter(|rest| rest.len() >= 5).unwrap_or(word);
+    let word = word.strip_suffix('e').filter(|rest| rest.len() >= 3).unwrap_or(word);
+    without_double(word).to_owned()
+}
+
+fn without_plural(word: String) -> String {
+    let long = |rest: &&str| rest.len() >= 3;
+    if let Some(rest) = word.strip_suffix("ies").or_else(|| word.strip_suffix("ied")).filter(|rest| rest.len() >= 2) {
+        return format!("{rest}y");
+    }
+    let hissing = ["ches", "shes", "sses", "xes", "zes"].iter().any(|ending| word.ends_with(ending));
+    let none = ["ss", "us", "is"].iter().any(|ending| word.ends_with(ending));
+    match hissing {
+        true => word.strip_suffix("es"),
+        false => word.strip_suffix('s').filter(|_| !none).filter(long),
+    }
+    .map_or(word.clone(), str::to_owned)
+}
+
+fn without_verb_ending(word: String) -> String {
+    let is_verb = |rest: &&str| rest.len() >= 3 && rest.contains(['a', 'e', 'i', 'o', 'u', 'y']);
+    let ending = word.strip_suffix("ing").or_else(|| word.strip_suffix("ed").filter(|rest| !rest.ends_with('e')));
+    ending.filter(is_verb).map_or(word.clone(), str::to_owned)
+}
+
+/// A word whose last consonant is not doubled: `committ` is `commit`, and `add` the same as what `adding` leaves.
+fn without_double(word: &str) -> &str {
+    let mut letters = word.chars().rev();
+    let doubled = letters.next().zip(letters.next()).is_some_and(|(last, other)| last == other);
+    if doubled && !word.ends_with(['a', 'e', 'i', 'o', 'u']) { &word[..word.len() - 1] } else { word }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_cut_at_humps_signs_and_digits() {
+        for (text, expected) in [
+            ("readFile_v2 - HTTPServer.now!", &["read", "file", "v", "2", "http", "server", "now"][..]),
+            ("git_create-branch", &["git", "create", "branch"]),
+            ("GREAT_NEWS", &["great", "news"]),
+            ("base64", &["base", "64"]),
+            ("größeÄndern", &["größe", "ändern"]),
+            ("時刻を tell", &["時", "刻", "を", "tell"]),
+            (" \u{1b}[31m ", &["31", "m"]),
+            ("", &[]),
+        ] {
+            assert_eq!(pieces(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn forms_of_a_word_are_one() {
+        for forms in [
+            &["file", "files", "filing"][..],
+            &["query", "queries", "queried", "querying"],
+            &["create", "creates", "created", "creating", "creation"],
+            &["add", "adds", "added", "adding"],
+            &["commit", "commits", "committed", "committing"],
+            &["branch", "branches", "branching"],
+            &["process", "processes", "processed", "processing"],
+            &["relation", "relations", "related", "relate"],
+            &["recursive", "recursively"],
+            &["stage", "staged", "staging"],
+        ] {
+            let stems: Vec<String> = forms.iter().map(|form| stem(form)).collect();
+            assert!(stems.iter().all(|other| *other == stems[0]), "{forms:?}: {stems:?}");
+        }
+    }
+
+    #[test]
+    fn different_words_stay_different() {
+        for (one, other) in
+            [("string", "str"), ("status", "state"), ("this", "thing"), ("feed", "fee"), ("zip", "zips2")]
+        {
+            assert_ne!(stem(one), stem(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_read_as_far_as_it_may_be() {
+        assert_eq!(words("the tides of the höhe", 19), ["tid", "h"]);
+    }
+}

@@ -1,0 +1,162 @@
+//! What makes a conversation whole: the sides take turns, nothing is empty, and each call has exactly one result, in
+//! the turn right behind it. Whatever is whole can be sent to any model.
+
+use std::collections::HashSet;
+
+use crate::conversation::{Block, Conversation, ResultBlock, Role, Turn};
+
+/// Adds what one side said: to its last turn, where the other side has said nothing since.
+pub(crate) fn add(conversation: &mut Conversation, turn: Turn) {
+    match conversation.turns.last_mut() {
+        _ if turn.blocks.is_empty() => {}
+        Some(last) if last.role == turn.role => last.blocks.extend(turn.blocks),
+        _ => conversation.turns.push(turn),
+    }
+}
+
+/// Makes a conversation whole, whoever wrote it. Calls without a result get one that says why; what stands where it
+/// cannot be is left out.
+pub(crate) fn mend(conversation: &mut Conversation, why: &str) {
+    let mut mended = Conversation { system: conversation.system.take(), turns: Vec::new() };
+    let mut called = HashSet::new();
+    for mut turn in std::mem::take(&mut conversation.turns) {
+        turn.blocks.retain(|block| fits(turn.role, block, &mut called));
+        let begins = turn.role == Role::User || !mended.turns.is_empty();
+        if begins {
+            add(&mut mended, turn);
+        }
+    }
+    answer_calls(&mut mended, why);
+    *conversation = mended;
+}
+
+/// The results of calls that were not carried out.
+pub(crate) fn refusals<'a>(ids: impl IntoIterator<Item = &'a str>, why: &str) -> Vec<Block> {
+    ids.into_iter().map(|id| refusal(id, why)).collect()
+}
+
+/// The ids of the calls among these blocks, in order.
+pub(crate) fn calls(blocks: &[Block]) -> Vec<&str> {
+    let mut ids = Vec::new();
+    for block in blocks {
+        if let Block::ToolCall { id, .. } = block {
+            ids.push(id.as_str());
+        }
+    }
+    ids
+}
+
+/// Whether a block can stand on this side. Of several calls with one id only the first can.
+fn fits(role: Role, block: &Block, called: &mut HashSet<String>) -> bool {
+    match (role, block) {
+        (_, Block::Text(text)) => !text.trim().is_empty(),
+        (Role::User, Block::Image { .. }) => true,
+        (Role::User, Block::ToolResult { id, .. }) => called.contains(id),
+        (Role::Assistant, Block::ToolCall { id, .. }) => called.insert(id.clone()),
+        (Role::Assistant, Block::Thinking { .. } | Block::Unknown { .. }) => true,
+        _ => false,
+    }
+}
+
+/// Puts a result behind each call, and leaves out those of no call.
+fn answer_calls(conversation: &mut Conversation, why: &str) {
+    let turns = &mut conversation.turns;
+    let is_asking = turns.last().is_some_and(|last| last.role == Role::Assistant && !calls(&last.blocks).is_empty());
+    if is_asking {
+        turns.push(Turn { role: Role::User, blocks: Vec::new() });
+    }
+    let mut open: Vec<String> = Vec::new();
+    for turn in turns.iter_mut() {
+        match turn.role {
+            Role::User => answer_in(turn, &std::mem::take(&mut open), why),
+            Role::Assistant => open = calls(&turn.blocks).into_iter().map(str::to_owned).collect(),
+        }
+    }
+    let emptied = std::mem::take(turns).into_iter().filter(|turn| !turn.blocks.is_empty());
+    let system = conversation.system.take();
+    *conversation = emptied.fold(Conversation { system, turns: Vec::new() }, |mut joined, turn| {
+        add(&mut joined, turn);
+        joined
+    });
+}
+
+fn answer_in(turn: &mut Turn, open: &[String], why: &str) {
+    let (given, mut rest): (Vec<Block>, Vec<Block>) =
+        std::mem::take(&mut turn.blocks).into_iter().partition(|block| matches!(block, Block::ToolResult { .. }));
+    let of = |wanted: &String| {
+        let found = given.iter().find(|block| matches!(block, Block::ToolResult { id, .. } if id == wanted));
+        found.cloned().unwrap_or_else(|| refusal(wanted, why))
+    };
+    turn.blocks = open.iter().map(of).collect();
+    turn.blocks.append(&mut rest);
+}
+
+fn refusal(id: &str, why: &str) -> Block {
+    Block::ToolResult { id: id.to_owned(), content: vec![ResultBlock::Text(why.to_owned())], is_error: true }
+}
+
+/// What is wrong with a conversation, for tests.
+#[cfg(test)]
+pub(crate) fn flaw(conversation: &Conversation) -> Option<String> {
+    let mut mended = conversation.clone();
+    mend(&mut mended, "-");
+    let first = conversation.turns.iter().zip(&mended.turns).find(|(turn, mended)| turn != mended);
+    match first {
+        Some((turn, mended)) => Some(format!("{turn:?} should be {mended:?}")),
+        None if conversation.turns.len() != mended.turns.len() => Some(format!("the end of {conversation:?}")),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_json::Raw;
+
+    /// Turns in short: `u` or `a`, then blocks; `!1` calls, `?1` answers, anything else is text.
+    fn turns(text: &str) -> Vec<Turn> {
+        text.split_terminator(';').map(turn).collect()
+    }
+
+    fn turn(text: &str) -> Turn {
+        let mut words = text.split_whitespace();
+        let role = if words.next() == Some("u") { Role::User } else { Role::Assistant };
+        Turn { role, blocks: words.map(block).collect() }
+    }
+
+    fn block(word: &str) -> Block {
+        match word.split_at(1) {
+            ("!", id) => {
+                Block::ToolCall { id: id.into(), name: "t".into(), arguments: Raw::empty_object(), malformed: None }
+            }
+            ("?", id) => Block::ToolResult { id: id.into(), content: Vec::new(), is_error: false },
+            ("-", id) => refusal(id, "why"),
+            _ => Block::Text(word.into()),
+        }
+    }
+
+    #[test]
+    fn whatever_it_was_it_is_whole_afterwards() {
+        for (written, expected) in [
+            ("", ""),
+            ("u hi;a hello", "u hi;a hello"),
+            ("a hello;u hi", "u hi"),
+            ("u hi;u again;a one;a two", "u hi again;a one two"),
+            ("u hi;a !1 !2;u ?2 ?1 more", "u hi;a !1 !2;u ?1 ?2 more"),
+            ("u hi;a !1 !2;u ?2", "u hi;a !1 !2;u -1 ?2"),
+            ("u hi;a !1", "u hi;a !1;u -1"),
+            ("u hi;a !1;u ?1 ?1;a ok", "u hi;a !1;u ?1;a ok"),
+            ("u hi;a !1;u then;u ?1", "u hi;a !1;u ?1 then"),
+            ("u hi;a !1;u ?1;a !1;u ?1", "u hi;a !1;u ?1"),
+            ("u hi ?7;a ok ?8;u !9", "u hi;a ok"),
+            ("u ?7;a ok;u hi", "u hi"),
+            ("u hi;a !1;u ?1;a ok;u ?1;a bye", "u hi;a !1;u ?1;a ok bye"),
+        ] {
+            let mut conversation = Conversation { system: Some("s".into()), turns: turns(written) };
+            mend(&mut conversation, "why");
+            assert_eq!(conversation.turns, turns(expected), "{written}");
+            assert_eq!(conversation.system.as_deref(), Some("s"));
+            assert_eq!(flaw(&conversation), None);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How it feels to type at a program on a terminal: when its prompt is there, and how long a key takes to be seen. And a
+//! server that floods it meanwhile.
+//!
+//! `typist prompt PROGRAM HOME` and `typist keys PROGRAM HOME COUNT TALLY` print what they measured as a line of JSON;
+//! `typist serve calm|flooding TALLY` is an MCP server over stdio that writes down how much it has said.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "a tool: it prints, exits and reads its arguments"
+)]
+
+mod serve;
+
+use std::fs;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use wharf_testkit::pty::{PATIENCE, Screen, Terminal};
+
+use serve::{Manner, serve};
+
+/// What stands before the line.
+const PROMPT: &str = "\u{203a} ";
+/// Typed over and over; no key twice in a row.
+const KEYS: &str = "the quick brown fox jumps over a lazy dog ";
+/// Between two keys, shortest and longest in milliseconds: somebody who types fast, and in no rhythm.
+const PAUSE: (u64, u64) = (15, 45);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["prompt", program, home] => prompt(program, home),
+        ["keys", program, home, count, tally] => keys(program, home, count.parse().expect("a number"), tally),
+        ["serve", "calm", tally] => serve(Manner::Calm, tally),
+        ["serve", "flooding", tally] => serve(Manner::Flooding, tally),
+        _ => panic!("typist prompt|keys|serve …"),
+    }
+}
+
+/// Milliseconds until the prompt is there, and until a key that was typed then is seen.
+fn prompt(program: &str, home: &str) {
+    let begun = Instant::now();
+    let mut terminal = start(program, home);
+    terminal.expect(PROMPT);
+    let prompt = begun.elapsed();
+    terminal.keys("x");
+    terminal.expect_view(|screen| typed(screen).ends_with('x'));
+    let key = begun.elapsed();
+    leave(terminal);
+    println!("{}", json!({"prompt_ms": milliseconds(prompt), "key_ms": milliseconds(key)}));
+}
+
+/// Microseconds from each key to its sight, once the server says something, or as much as it ever will.
+fn keys(program: &str, home: &str, count: usize, tally: &str) {
+    let _ = fs::remove_file(tally);
+    let mut terminal = start(program, home);
+    terminal.expect(PROMPT);
+    await_tally(tally);
+    let (begun, said) = (Instant::now(), tallied(tally));
+    let times: Vec<f64> = (0..count).map(|number| key(&mut terminal, number)).collect();
+    let said = (tallied(tally) - said) as f64 / begun.elapsed().as_secs_f64();
+    leave(terminal);
+    println!("{}", json!({"keys_us": times, "said_per_second": said}));
+}
+
+fn key(terminal: &mut Terminal, number: usize) -> f64 {
+    let place = number % KEYS.len();
+    if place == 0 {
+        terminal.control('u');
+        terminal.expect_view(|screen| typed(screen).is_empty());
+    }
+    sleep(pause(number));
+    let line = &KEYS[..=place];
+    let begun = Instant::now();
+    terminal.keys(&line[place..]);
+    terminal.expect_view(|screen| typed(screen) == line);
+    begun.elapsed().as_secs_f64() * 1e6
+}
+
+/// No two are alike, and they are the same in every run.
+fn pause(number: usize) -> Duration {
+    let (shortest, longest) = PAUSE;
+    Duration::from_millis(shortest + (number as u64 * 7919) % (longest - shortest))
+}
+
+/// What stands on the line of the cursor, after the prompt and up to the cursor.
+fn typed(screen: &Screen) -> String {
+    let (row, column) = screen.cursor_position();
+    let line = screen.contents_between(row, 0, row, column);
+    line.strip_prefix(PROMPT).unwrap_or_default().to_owned()
+}
+
+fn start(program: &str, home: &str) -> Terminal {
+    let mut command = Command::new(program);
+    command.env("HOME", home).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8").current_dir(home);
+    Terminal::start(&command)
+}
+
+/// Clears the line and ends the input.
+fn leave(mut terminal: Terminal) {
+    terminal.control('u');
+    terminal.control('d');
+    terminal.end();
+}
+
+fn await_tally(tally: &str) {
+    let until = Instant::now() + PATIENCE;
+    while !fs::exists(tally).unwrap_or_default() {
+        assert!(Instant::now() < until, "the server was not started");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn tallied(tally: &str) -> u64 {
+    fs::read_to_string(tally).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

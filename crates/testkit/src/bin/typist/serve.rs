@@ -1,0 +1,77 @@
+//! A server that says nothing it is not asked, or as much as it can.
+
+use std::fs;
+use std::io::{BufRead, Write};
+use std::thread;
+
+use serde_json::{Value, json};
+
+/// After how many lines the tally is written anew.
+const BATCH: usize = 1_000;
+
+/// How a server behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    Calm,
+    Flooding,
+}
+
+/// Answers until its input ends; a flood begins once somebody has asked for its tools.
+pub fn serve(manner: Manner, tally: &str) {
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let Ok(request) = serde_json::from_str::<Value>(&line) else { continue };
+        if let Some(answer) = answer(&request) {
+            put(&answer.to_string());
+        }
+        if request["method"] == "tools/list" {
+            tell(tally, 0);
+            if manner == Manner::Flooding {
+                flood(tally.to_owned());
+            }
+        }
+    }
+}
+
+fn answer(request: &Value) -> Option<Value> {
+    let id = request.get("id")?;
+    let result = match request["method"].as_str()? {
+        "initialize" => json!({
+            "protocolVersion": "2025-11-25", "serverInfo": {"name": "typist", "version": "1"},
+            "capabilities": {"tools": {}, "logging": {}},
+        }),
+        "tools/list" => json!({"tools": []}),
+        "ping" | "logging/setLevel" => json!({}),
+        _ => return Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no such method"}})),
+    };
+    Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+/// Fills both of its streams for as long as somebody reads them.
+fn flood(tally: String) {
+    thread::spawn(|| while writeln!(std::io::stderr(), "still here, and still talking").is_ok() {});
+    thread::spawn(move || {
+        let said = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {
+            "level": "warning", "logger": "flood", "data": "the water rises",
+        }});
+        let line = said.to_string();
+        for count in 1_usize.. {
+            put(&line);
+            if count.is_multiple_of(BATCH) {
+                tell(&tally, count);
+            }
+        }
+    });
+}
+
+/// Writes down how much was said; whoever reads it finds one figure or the next, and never half of one.
+fn tell(tally: &str, count: usize) {
+    let news = format!("{tally}.new");
+    let _ = fs::write(&news, count.to_string()).and_then(|()| fs::rename(&news, tally));
+}
+
+fn put(line: &str) {
+    let mut stdout = std::io::stdout().lock();
+    if writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err() {
+        std::process::exit(0);
+    }
+}
