@@ -32,6 +32,23 @@ pub fn timestamp(time: SystemTime) -> String {
     Timestamp(time).to_string()
 }
 
+/// The time that [`timestamp`] has written so.
+pub fn time_of(text: &str) -> Option<SystemTime> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let (hours, millis) = time.split_once('.')?;
+    let number = |text: &str| text.parse::<u64>().ok();
+    let [year, month, day]: [u64; 3] = date.split('-').filter_map(number).collect::<Vec<_>>().try_into().ok()?;
+    let [hour, minute, second]: [u64; 3] = hours.split(':').filter_map(number).collect::<Vec<_>>().try_into().ok()?;
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Years that begin in March have their odd day at the end.
+    let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
+    Some(unix_time(seconds * 1000 + number(millis)?.min(999)))
+}
+
 /// The time of day in UTC, to the second.
 pub fn time_of_day(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
@@ -41,6 +58,19 @@ pub fn time_of_day(time: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_that_was_written_is_read() {
+        for millis in [0, 951_782_400_007, 951_868_800_000, 1_785_196_799_999, 4_107_542_400_000, 253_402_300_799_000] {
+            let time = unix_time(millis);
+            assert_eq!(time_of(&timestamp(time)), Some(time), "{millis}");
+        }
+        for text in
+            ["", "soon", "2026-07-27", "2026-13-27T23:59:59.999Z", "1969-07-27T23:59:59.999Z", "2026-07T1:2:3.4Z"]
+        {
+            assert_eq!(time_of(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn times_and_durations_read_well() {

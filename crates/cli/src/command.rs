@@ -1,10 +1,11 @@
 //! The commands, one module each. This one only says which there are.
 
 pub mod approve;
-mod auth;
+pub mod auth;
 mod call;
+mod cancel;
 mod clients;
-mod complete_names;
+pub mod complete_names;
 mod completions;
 mod configuration;
 mod demo;
@@ -12,16 +13,18 @@ mod demo_server;
 mod export;
 mod hold;
 mod import;
-mod list;
+pub mod list;
 mod logout;
 mod logs;
 mod man;
-mod prompt;
+pub mod prompt;
 mod prompts;
 mod read;
+mod reload;
 mod resources;
-mod stats;
-mod status;
+mod run;
+pub mod stats;
+pub mod status;
 mod subscribe;
 mod templates;
 mod test;
@@ -39,11 +42,12 @@ use wharf_spec::Surroundings;
 use configuration::{add, add_json, get, remove, schema, secret, switch, validate};
 
 use crate::configured::ConfigArgs;
+use crate::repl;
 use crate::session;
 
-/// Where MCP servers dock: start servers, see what they offer, use it.
+/// Where MCP servers dock: start servers, see what they offer, use it. Without a command, talk to a model that does.
 #[derive(Debug, Parser)]
-#[command(name = "wharf", version, after_help = EXAMPLES, disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(name = "wharf", version, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Cli {
     /// When to use colour; NO_COLOR is heeded too
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN", help_heading = "Output")]
@@ -53,6 +57,8 @@ pub struct Cli {
     /// Say what is wrong with the configuration, as `wharf validate` does
     #[arg(long, help_heading = "Configuration")]
     validate_config: bool,
+    #[command(flatten)]
+    repl: repl::Args,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -77,6 +83,8 @@ enum When {
 enum Command {
     /// A short tour, on servers that come along
     Demo(demo::Args),
+    /// Give the agent one task
+    Run(run::Args),
     /// List the tools of servers
     Tools(tools::Args),
     /// Call a tool
@@ -128,9 +136,13 @@ enum Command {
     Revoke(approve::RevokeArgs),
     /// Watch a server and show what changes
     Subscribe(subscribe::Args),
+    /// Have a running wharf look at the configuration again
+    Reload(reload::Args),
+    /// Cancel what the agent of a running wharf is doing
+    Cancel(cancel::Args),
     /// Show what servers wrote to stderr
     Logs(logs::Args),
-    /// Connect to the configured servers and show how they are
+    /// Show how the configured servers are
     Status(status::Args),
     /// See whether a configured server works
     Test(test::Args),
@@ -178,11 +190,18 @@ impl Cli {
         let edge = Edge { surroundings, color, config: self.config };
         let command = match self.command {
             _ if self.validate_config => Command::Validate(validate::Args::default()),
+            Some(_) if self.repl.is_any() => Self::command()
+                .error(
+                    ErrorKind::ArgumentConflict,
+                    "what belongs to a conversation goes with `wharf` alone, or behind `run`",
+                )
+                .exit(),
             Some(command) => command,
-            None => Self::command().error(ErrorKind::MissingSubcommand, "no command was given").exit(),
+            None => return session::run(edge, &self.repl.common(), async |on| repl::run(&self.repl, on).await),
         };
         match command {
             Command::Demo(args) => session::run(edge, &args.common(), async |on| demo::run(&args, on).await),
+            Command::Run(args) => session::run(edge, &args.common, async |on| run::run(&args, on).await),
             Command::Tools(args) => session::run(edge, &args.common, async |on| tools::run(&args, on).await),
             Command::Call(args) => session::run(edge, &args.common, async |on| call::run(&args, on).await),
             Command::Resources(args) => session::run(edge, &args.common, async |on| resources::run(&args, on).await),
@@ -209,6 +228,8 @@ impl Cli {
             Command::Logout(args) => session::run(edge, &args.common, async |on| logout::run(&args, on).await),
             Command::Approve(args) => session::run(edge, &args.common, async |on| approve::run(&args, on).await),
             Command::Revoke(args) => session::run(edge, &args.common, async |on| approve::revoke(&args, on).await),
+            Command::Reload(args) => session::run(edge, &args.common(), async |on| reload::run(&args, on).await),
+            Command::Cancel(args) => session::run(edge, &args.common(), async |on| cancel::run(&args, on).await),
             Command::Logs(args) => session::run(edge, &args.common(), async |on| logs::run(&args, on).await),
             Command::Status(args) => session::run(edge, &args.common, async |on| status::run(&args, on).await),
             Command::Test(args) => session::run(edge, &args.common, async |on| test::run(&args, on).await),

@@ -191,23 +191,27 @@ impl Configuration {
 
     /// The rules that hold.
     pub fn rules(&self) -> Result<Vec<SourcedRule>, Failure> {
-        let settings = &self.config()?.settings;
-        let mut rules = sourced(&settings.rules);
-        if settings.unread {
-            // What it forbids is not known, so nothing is called before it is mended.
-            let place = "a file of yours that cannot be read: wharf validate".to_owned();
-            rules.push(SourcedRule {
-                rule: Rule { tool: "mcp__*".to_owned(), pattern: None, action: Action::Deny },
-                origin: RuleOrigin { place, standing: Standing::User },
-            });
-        }
-        Ok(rules)
+        Ok(rules_of(&self.config()?.settings))
     }
 
     /// Whether anything that is wrong is fatal.
     pub fn is_strict(&self) -> bool {
         self.strict
     }
+}
+
+/// The rules that hold by these settings.
+pub fn rules_of(settings: &Settings) -> Vec<SourcedRule> {
+    let mut rules = sourced(&settings.rules);
+    if settings.unread {
+        // What it forbids is not known, so nothing is called before it is mended.
+        let place = "a file of yours that cannot be read: wharf validate".to_owned();
+        rules.push(SourcedRule {
+            rule: Rule { tool: "mcp__*".to_owned(), pattern: None, action: Action::Deny },
+            origin: RuleOrigin { place, standing: Standing::User },
+        });
+    }
+    rules
 }
 
 /// Whether an entry needs a secret that is kept elsewhere.
@@ -347,7 +351,8 @@ pub fn told(problem: &Problem) -> String {
     }
 }
 
-fn broken(problem: &Problem) -> Failure {
+/// A problem as the end of a command.
+pub fn broken(problem: &Problem) -> Failure {
     let failure = Failure::usage(problem);
     let failure = problem.fix.iter().fold(failure, |failure, fix| failure.hint(fix));
     problem.server.iter().fold(failure, |failure, server| failure.about(server))

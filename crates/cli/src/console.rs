@@ -1,11 +1,12 @@
 //! The two streams people see: stdout is data, stderr is talk.
 //!
 //! Owns the one line on stderr that updates itself, and takes it away before anything else is written. While a person
-//! is being asked, that line stays away and asides wait. Whatever comes from a server is escaped before it gets here.
+//! is being asked, that line stays away and asides wait. While a line is being edited, all of it goes above that line.
+//! Whatever comes from a server is escaped before it gets here.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
@@ -28,12 +29,12 @@ pub struct Manner {
 }
 
 /// Where everything that is shown goes through.
-#[derive(Debug)]
 pub struct Console {
     pub manner: Manner,
     data_terminal: bool,
     talk_terminal: bool,
     status: Mutex<Status>,
+    above: Mutex<Option<Arc<dyn Above>>>,
 }
 
 /// The updating line, and what waits for the end of a question.
@@ -47,6 +48,18 @@ struct Status {
     kept: Vec<String>,
     /// How many more there were than can be kept.
     lost: usize,
+}
+
+/// Where everything goes while a line is being edited.
+pub trait Above: Send + Sync {
+    /// Puts lines above that line. Returns at once.
+    fn print(&self, text: String);
+
+    /// The same for lines that nobody waits for, of which some may be dropped. Returns at once.
+    fn aside(&self, text: String);
+
+    /// Changes the line that updates itself, or takes it away.
+    fn status(&self, line: Option<String>);
 }
 
 /// A person being asked. Dropped, it lets everybody else talk again.
@@ -64,6 +77,40 @@ impl Console {
             data_terminal: io::stdout().is_terminal(),
             talk_terminal: io::stderr().is_terminal(),
             status: Mutex::default(),
+            above: Mutex::default(),
+        }
+    }
+
+    /// From now on everything goes above a line that is being edited. For where data goes to a terminal.
+    pub fn attach(&self, above: Arc<dyn Above>) {
+        self.clear();
+        *self.above.lock().unwrap_or_else(PoisonError::into_inner) = Some(above);
+    }
+
+    /// Nothing is being edited any more.
+    pub fn detach(&self) {
+        *self.above.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Where data goes, if above a line.
+    fn above(&self) -> Option<Arc<dyn Above>> {
+        self.above.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where talk goes, if above a line: not where somebody has led it elsewhere.
+    fn above_talk(&self) -> Option<Arc<dyn Above>> {
+        self.above().filter(|_| self.talk_terminal)
+    }
+
+    /// A text with its colours, where there are to be any.
+    pub fn colored(&self, text: impl Display) -> String {
+        let choice = match self.manner.color {
+            ColorChoice::Auto => AutoStream::choice(&io::stdout()),
+            choice => choice,
+        };
+        match choice {
+            ColorChoice::Never => anstream::adapter::strip_str(&text.to_string()).to_string(),
+            _ => text.to_string(),
         }
     }
 
@@ -86,6 +133,10 @@ impl Console {
 
     /// Writes data for people, as it is.
     pub fn print(&self, text: impl Display) -> Result<(), Failure> {
+        if let Some(above) = self.above() {
+            above.print(self.colored(text));
+            return Ok(());
+        }
         self.write(|| {
             let mut out = AutoStream::new(io::stdout().lock(), self.manner.color);
             write!(out, "{text}")?;
@@ -110,6 +161,10 @@ impl Console {
     pub fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(document).map_err(Failure::other)?;
         let text = if self.data_terminal { harmless(&text) } else { text };
+        if let Some(above) = self.above() {
+            above.print(text);
+            return Ok(());
+        }
         self.write(|| {
             let mut out = io::stdout().lock();
             out.write_all(text.as_bytes())?;
@@ -125,6 +180,9 @@ impl Console {
 
     /// Says something beside the data, as one or several lines.
     pub fn say(&self, text: impl Display) {
+        if let Some(above) = self.above_talk() {
+            return above.print(self.colored(text));
+        }
         let mut status = self.lock();
         self.wipe(&mut status);
         self.write_talk(text);
@@ -138,6 +196,9 @@ impl Console {
 
     /// Says something that nobody waits for, such as what a server logs. It does not break into a question.
     pub fn aside(&self, text: impl Display) {
+        if let Some(above) = self.above_talk() {
+            return above.aside(self.colored(text));
+        }
         let mut status = self.lock();
         if !status.asking {
             self.wipe(&mut status);
@@ -149,7 +210,8 @@ impl Console {
         }
     }
 
-    /// Gives the terminal to a question: until the floor is dropped there is no updating line and no aside.
+    /// Gives the terminal to a question: until the floor is dropped there is no updating line and no aside. Where
+    /// everything goes above a line, there is room for all.
     pub fn take_floor(&self) -> Floor<'_> {
         let mut status = self.lock();
         self.wipe(&mut status);
@@ -167,6 +229,9 @@ impl Console {
         if !self.talk_terminal {
             return;
         }
+        if let Some(above) = self.above() {
+            return above.status(Some(self.colored(text)));
+        }
         let mut status = self.lock();
         let now = Instant::now();
         if status.asking || status.at.is_some_and(|at| now.duration_since(at) < STATUS_EVERY) {
@@ -180,6 +245,9 @@ impl Console {
 
     /// Takes the updating line away.
     pub fn clear(&self) {
+        if let Some(above) = self.above() {
+            return above.status(None);
+        }
         let mut status = self.lock();
         self.wipe(&mut status);
         status.at = None;
@@ -191,7 +259,7 @@ impl Console {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Status> {
+    fn lock(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -241,6 +309,49 @@ mod tests {
         let (before, after): (serde_json::Value, serde_json::Value) =
             (serde_json::from_str(text).unwrap(), serde_json::from_str(&shown).unwrap());
         assert_eq!(before, after);
+    }
+
+    /// Writes down what comes.
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<String>>);
+
+    impl Above for Notes {
+        fn print(&self, text: String) {
+            self.0.lock().unwrap().push(format!("print {text}"));
+        }
+
+        fn aside(&self, text: String) {
+            self.0.lock().unwrap().push(format!("aside {text}"));
+        }
+
+        fn status(&self, line: Option<String>) {
+            self.0.lock().unwrap().push(format!("status {line:?}"));
+        }
+    }
+
+    #[test]
+    fn what_is_said_goes_above_a_line_that_is_edited() {
+        let manner = Manner { json: false, debug: false, color: ColorChoice::Never };
+        let console = Console { data_terminal: true, talk_terminal: true, ..Console::new(manner) };
+        let notes = Arc::new(Notes::default());
+        console.attach(notes.clone());
+        let _floor = console.take_floor();
+        console.print(paint(WARNING, "data")).unwrap();
+        console.document(&"\u{9b}").unwrap();
+        console.warn("careful");
+        console.aside("beside");
+        console.status("working");
+        console.clear();
+        console.detach();
+        console.clear();
+        let noted = notes.0.lock().unwrap().join("; ");
+        let document = r#"print "\u009b""#;
+        assert_eq!(
+            noted,
+            format!(
+                "print data; {document}; print warning: careful; aside beside; status Some(\"working\"); status None"
+            )
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use wharf_client::Exit;
 
-pub use explain::{LOG_IN, login_words};
+pub use explain::{LOG_IN, chain, login_words};
 pub use show::{Told, gutter, render};
 
 /// How a command ended: well, or badly in a way that its own output has told already.
@@ -28,7 +28,7 @@ pub enum Ending {
 }
 
 /// Why a command failed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Failure {
     pub kind: Kind,
     pub error: Box<Report>,
@@ -36,7 +36,7 @@ pub struct Failure {
 }
 
 /// What is known of a failure. Every text is untrusted.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Report {
     /// A lower-case fragment without a full stop.
     pub message: String,

@@ -1,13 +1,21 @@
 //! A host for one command: what every call passes through, made as cheaply as can be.
 
 use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use tokio::time::Instant;
+use url::Url;
 use wharf::catalog::NameStyle;
-use wharf::{Attention, Host, HostBuilder, HostError, StartError, State, Trouble};
+use wharf::{
+    Asker, Attention, Host, HostBuilder, HostError, ResultLimits, RuleSink, StartError, State, Trouble, WhenAsked,
+};
+use wharf_auth::AuthSettings;
 use wharf_client::{ConnectOptions, Connection, Services};
 use wharf_spec::{Reconnect, ServerEntry, ServerName};
+use wharf_wire::Root;
 
+use crate::accounts::{Showing, visitor};
 use crate::failure::{Failure, Kind};
 use crate::servers::while_starting;
 use crate::session::Session;
@@ -38,6 +46,11 @@ impl<'a> Hosted<'a> {
         let entries: Vec<ServerEntry> = entries.into_iter().map(|entry| for_once(entry, begin, session)).collect();
         let host = start_host(session, || plain(session, &entries, services.clone())).await?;
         Ok(Self { host, session, entries })
+    }
+
+    /// The same over a host that stays.
+    pub fn over(session: &'a Session, host: Host, entries: Vec<ServerEntry>) -> Self {
+        Self { host, session, entries }
     }
 
     pub fn entries(&self) -> &[ServerEntry] {
@@ -79,7 +92,7 @@ impl<'a> Hosted<'a> {
         let mut failure = match (trouble, entry) {
             (Trouble::NotConnected(error), Some(entry)) => {
                 let around = &self.session.surroundings;
-                return Failure::connecting(name.as_str(), &entry.spec, around, std::sync::Arc::clone(error));
+                return Failure::connecting(name.as_str(), &entry.spec, around, Arc::clone(error));
             }
             (Trouble::Lost(gone), _) => {
                 let mut failure = Failure::of(Kind::Unreachable, gone);
@@ -121,6 +134,44 @@ pub async fn start_host(session: &Session, builder: impl Fn() -> HostBuilder) ->
     })?;
     session.keep_host(&host, events);
     Ok(host)
+}
+
+/// What a host that stays is made with, beside what is configured.
+pub struct Standing {
+    /// Whom to ask; nobody where there is none.
+    pub asker: Option<Arc<dyn Asker>>,
+    pub when_asked: WhenAsked,
+    /// Takes the rule that an "always" becomes.
+    pub sink: Option<RuleSink>,
+}
+
+/// Starts a host that stays: it keeps its servers alive, hears every change, and asks whoever is there.
+pub async fn start_standing(session: &Session, entries: &[ServerEntry], with: Standing) -> Result<Host, Failure> {
+    let settings = session.configuration.config()?.settings.clone();
+    let visitor = visitor(session, &AuthSettings::default(), Showing::Agreed);
+    let builder = || {
+        let mut builder = Host::builder()
+            .servers(entries.iter().cloned())
+            .surroundings(session.surroundings.clone())
+            .limits(session.staying_limits())
+            .roots(working_directory(&session.surroundings.cwd))
+            .visitor(visitor.clone())
+            .when_asked(with.when_asked);
+        if let Some(text) = settings.result_limit {
+            builder = builder.result_limits(ResultLimits { text, ..ResultLimits::default() });
+        }
+        builder = with.asker.iter().fold(builder, |builder, asker| builder.asker(Arc::clone(asker)));
+        builder = with.sink.iter().fold(builder, |builder, sink| builder.on_rule(Arc::clone(sink)));
+        session.tap().into_iter().fold(builder, HostBuilder::tap)
+    };
+    start_host(session, builder).await
+}
+
+/// The directory that servers may know of.
+fn working_directory(cwd: &Path) -> Option<Root> {
+    let uri = Url::from_file_path(cwd).ok()?;
+    let name = cwd.file_name().map(|name| name.to_string_lossy().into_owned());
+    Some(Root { uri: uri.into(), name })
 }
 
 /// A call that may not be made.

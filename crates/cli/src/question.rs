@@ -1,32 +1,47 @@
-//! Questions that servers put to a person, asked at the terminal line by line.
+//! Questions that are put to a person, and for one command asked at the terminal line by line.
 //!
-//! Prompts go to stderr and answers come from stdin as whole lines, with nothing redrawn: it reads the same over a
-//! pseudo-terminal, on a dumb terminal and to a screen reader. What is said to which line is decided by [`FormTalk`]
-//! and [`LinkTalk`], which know no terminal. `:decline` says no; `:cancel` and the end of the input (Ctrl-D) dismiss
-//! the question without an answer; Ctrl-C is the command's, which drops the question.
+//! What is said to which line is decided by talks, which know no terminal: whoever sits at one carries them. Here prompts
+//! go to stderr and answers come from stdin as whole lines, with nothing redrawn: it reads the same over a
+//! pseudo-terminal, on a dumb terminal and to a screen reader. `:decline` says no; `:cancel` and the end of the input
+//! (Ctrl-D) dismiss the question without an answer; Ctrl-C is the command's, which drops the question.
 
+mod approval;
 mod form;
 mod given;
+mod indented;
 mod link;
+mod login;
 mod opener;
+mod pages;
+mod permission;
+mod sampling;
 mod secret;
 mod terminal;
 mod typed;
+mod visited;
 
 use tokio::sync::Mutex;
+use wharf::Consent;
 use wharf_spec::Untrusted;
 use wharf_wire::{ElicitAnswer, Elicitation, FormRequest, UrlRequest};
 
 use crate::console::Console;
 use crate::failure::gutter;
+use crate::repl::editor::{Echo, Field};
 use crate::style::{NAME, paint};
 use crate::table::wrap;
-use form::FormTalk;
-use link::{Link, LinkTalk};
 
+pub use approval::{ApprovalTalk, prompt as approval_prompt};
+pub use form::FormTalk;
 pub use given::from_answers;
+pub use link::{Link, LinkTalk};
+pub use login::{Login, LoginTalk, OPEN};
 pub use opener::Opener;
+pub use pages::Room;
+pub use permission::PermissionTalk;
+pub use sampling::{ReviewTalk, SamplingTalk, Wanted};
 pub use secret::secrets;
+pub use visited::VisitedTalk;
 
 /// Who asks, and how it is put.
 pub struct Asking<'a> {
@@ -51,21 +66,33 @@ pub enum Heard {
 
 /// What a talk does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum Turn<A> {
     /// Says something and waits for a line.
     Ask {
         say: String,
         prompt: String,
-        /// Whether what is typed stays unseen.
-        hidden: bool,
     },
-    Done(ElicitAnswer),
+    Done(A),
 }
 
 /// A conversation about one question, free of any terminal.
 pub trait Talk {
-    fn begin(&self) -> Turn;
-    fn hear(&mut self, heard: Heard) -> Turn;
+    /// What it comes to.
+    type Answer;
+
+    fn begin(&self) -> Turn<Self::Answer>;
+    fn hear(&mut self, heard: Heard) -> Turn<Self::Answer>;
+
+    /// What the next line is typed for.
+    fn field(&self) -> Field {
+        one_of(&[])
+    }
+}
+
+impl<A> Turn<A> {
+    fn ask(say: impl Into<String>, prompt: &str) -> Self {
+        Self::Ask { say: say.into(), prompt: prompt.to_owned() }
+    }
 }
 
 /// There is one terminal, and one question on it at a time.
@@ -107,9 +134,7 @@ async fn ask_link(asking: &Asking<'_>, name: &str, request: &UrlRequest) -> Elic
     let link = match Link::read(&request.url) {
         Ok(link) => link,
         Err(reason) => {
-            let url = Untrusted::new(request.url.as_str());
-            let url = url.shortened(400);
-            asking.console.warn(format_args!("{name} asks to open `{url}`, which is refused: {reason}"));
+            warn_of_link(asking.console, asking.server, &request.url, &reason);
             return ElicitAnswer::Decline;
         }
     };
@@ -118,17 +143,23 @@ async fn ask_link(asking: &Asking<'_>, name: &str, request: &UrlRequest) -> Elic
     }
     let answer = converse(asking.console, &mut LinkTalk::new(name, &request.message, &link)).await;
     if let ElicitAnswer::Accept(_) = answer {
-        open(asking, &link);
+        open(asking.console, asking.opener, &link);
     }
     answer
 }
 
+/// Tells of an address that nobody should be asked about.
+pub fn warn_of_link(console: &Console, server: &str, url: &str, reason: &str) {
+    let (server, url) = (Untrusted::new(server), Untrusted::new(url));
+    console.warn(format_args!("{server} asks to open `{}`, which is refused: {reason}", url.shortened(400)));
+}
+
 /// Opens what was agreed to. A browser that does not start leaves the person with the address, which is shown.
-fn open(asking: &Asking<'_>, link: &Link) {
+pub fn open(console: &Console, opener: &Opener, link: &Link) {
     let failed = |status| tracing::debug!(%status, "the browser ended badly");
-    match asking.opener.open(link.url(), failed) {
-        Ok(()) => asking.console.say("Opened in the browser."),
-        Err(error) => asking.console.warn(format_args!("no browser could be started ({error}); open it yourself")),
+    match opener.open(link.url(), failed) {
+        Ok(()) => console.say("Opened in the browser."),
+        Err(error) => console.warn(format_args!("no browser could be started ({error}); open it yourself")),
     }
 }
 
@@ -147,10 +178,9 @@ pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
     console.say(say);
     loop {
         let Heard::Line(line) = terminal::hear(console, prompt).await else { return false };
-        match line.trim().to_lowercase().as_str() {
-            "y" | "yes" => return true,
-            "" | "n" | "no" => return false,
-            _ => console.say("  Answer y or n."),
+        match consent(&line) {
+            Some(consent) => return consent == Consent::Given,
+            None => console.say(Y_OR_N),
         }
     }
 }
@@ -185,9 +215,7 @@ pub async fn page_visited(console: &Console, server: &str) {
     tokio::task::yield_now().await;
     let _terminal = TERMINAL.lock().await;
     let _floor = console.take_floor();
-    let server = Untrusted::new(server).to_string();
-    let prompt = format!("Press Enter once you are done there; {server} may also say so itself: ");
-    terminal::hear(console, &prompt).await;
+    terminal::hear(console, &visited::prompt(server)).await;
 }
 
 fn unheard(asking: &Asking<'_>, name: &str, message: &str, how: &str) -> ElicitAnswer {
@@ -199,7 +227,7 @@ fn unheard(asking: &Asking<'_>, name: &str, message: &str, how: &str) -> ElicitA
 
 /// Carries a talk to its end. The terminal is one question's at a time, and what was typed before a question was on
 /// it answers nothing.
-async fn converse(console: &Console, talk: &mut (dyn Talk + Send)) -> ElicitAnswer {
+async fn converse<T: Talk>(console: &Console, talk: &mut T) -> T::Answer {
     let _terminal = TERMINAL.lock().await;
     let _floor = console.take_floor();
     terminal::forget_typed();
@@ -207,13 +235,39 @@ async fn converse(console: &Console, talk: &mut (dyn Talk + Send)) -> ElicitAnsw
     loop {
         match turn {
             Turn::Done(answer) => return answer,
-            Turn::Ask { say, prompt, hidden } => {
+            Turn::Ask { say, prompt } => {
                 console.say(say);
-                let _unseen = hidden.then(terminal::Unseen::begin);
+                let _unseen = (talk.field().echo == Echo::Hidden).then(terminal::Unseen::begin);
                 turn = talk.hear(terminal::hear(console, &prompt).await);
             }
         }
     }
+}
+
+const Y_OR_N: &str = "  Answer y or n.";
+const NOT_UTF8: &str = "  that was not UTF-8; type it again";
+
+/// Reads a line as a yes or a no; nothing where it is neither. Saying nothing is never a yes.
+fn consent(line: &str) -> Option<Consent> {
+    match line.trim().to_lowercase().as_str() {
+        "y" | "yes" => Some(Consent::Given),
+        "" | "n" | "no" => Some(Consent::Refused),
+        _ => None,
+    }
+}
+
+/// The turn of a talk that wants a yes or a no. The end of the input is a no.
+fn yes_or_no(heard: Heard, prompt: &str) -> Turn<Consent> {
+    match heard {
+        Heard::End => Turn::Done(Consent::Refused),
+        Heard::Garbled => Turn::ask(NOT_UTF8, prompt),
+        Heard::Line(line) => consent(&line).map_or_else(|| Turn::ask(Y_OR_N, prompt), Turn::Done),
+    }
+}
+
+/// A line for one of these words, of which the first letters do as well.
+fn one_of(words: &[&str]) -> Field {
+    Field { echo: Echo::Shown, check: None, choices: words.iter().map(|word| (*word).to_owned()).collect() }
 }
 
 /// The head of every question: who asks, and its words set apart from ours.

@@ -48,7 +48,7 @@ pub struct Common {
 }
 
 /// Reads `30`, `2.5`, `30s` or `250ms`.
-fn timeout(text: &str) -> Result<Duration, String> {
+pub fn timeout(text: &str) -> Result<Duration, String> {
     let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 1e-3),
         (None, Some(number)) => (number, 1.0),
@@ -169,6 +169,14 @@ impl Session {
         &self.limits
     }
 
+    /// The same for a host that stays: servers have longer to stop.
+    pub fn staying_limits(&self) -> Limits {
+        let Limits { stop_grace, term_grace, .. } = Limits::default();
+        let mut limits = self.limits.clone();
+        (limits.stop_grace, limits.term_grace) = (stop_grace, term_grace);
+        limits
+    }
+
     /// How long a server may take, where somebody has said so with `--timeout`.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
@@ -275,6 +283,18 @@ impl Session {
             // Not worth waiting for, but for the last line of a server that has just ended.
             let _ = tokio::time::timeout(LAST_LINES, logs.flush()).await;
         }
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// A session of somebody whose home is this directory, in the project below it: for the tests of what works with one.
+    pub fn in_directory(home: &std::path::Path) -> Self {
+        let surroundings = Surroundings { env: vec![("HOME".into(), home.into())], cwd: home.join("project") };
+        let manner = Manner { json: false, debug: false, color: anstream::ColorChoice::Never };
+        let edge = Edge { surroundings, color: manner.color, config: Default::default() };
+        Self::new(edge, Arc::new(Console::new(manner)), &Common::default())
+            .expect("nothing was asked for that can fail")
     }
 }
 

@@ -6,6 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::failure::Kind;
+use crate::repl::editor::give_back;
 
 /// Resolves when the first signal comes.
 pub struct FirstSignal(oneshot::Receiver<()>);
@@ -21,6 +22,7 @@ impl FirstSignal {
             next(&mut signals).await;
             let _ = first.send(());
             next(&mut signals).await;
+            give_back();
             // Servers end with their guards, which notice.
             std::process::exit(Kind::Interrupted.code().into());
         });

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use url::Url;
 use wharf_auth::{
     AuthSettings, DevicePage, Lines, Loopback, Open, Page, Pasted, Visit, VisitError, Visitor, browser_argument,
 };
@@ -11,10 +10,10 @@ use wharf_spec::Untrusted;
 
 use crate::configured::of_project;
 use crate::console::Console;
-use crate::question::{self, Opener};
+use crate::question::{self, Login, OPEN, Opener};
 use crate::servers::shown_word;
 use crate::session::Session;
-use crate::style::{HEADING, NAME, QUIET, WARNING, paint};
+use crate::style::{HEADING, NAME, QUIET, paint};
 
 /// How a login page is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +22,8 @@ pub enum Showing {
     Asking,
     /// In the browser at once.
     AtOnce,
+    /// In the browser at once, for somebody who has been shown what [`Login`] tells and has agreed.
+    Agreed,
     /// As an address, and the one that it leads back to may be pasted.
     Address,
     /// As a code to type on another device.
@@ -36,7 +37,7 @@ pub fn visitor(session: &Session, settings: &AuthSettings, showing: Showing) -> 
     let mut loopback = Loopback::new(settings, Arc::new(browser));
     loopback.patience = session.timeout().unwrap_or(loopback.patience);
     match showing {
-        Showing::Asking | Showing::AtOnce => Arc::new(loopback),
+        Showing::Asking | Showing::AtOnce | Showing::Agreed => Arc::new(loopback),
         Showing::Address => Arc::new(Pasted { loopback, lines: Arc::new(Terminal(console)) }),
         Showing::Code => Arc::new(OnAnotherDevice(loopback)),
     }
@@ -88,12 +89,13 @@ impl Browser {
     async fn show(&self, page: &Page) -> Result<(), VisitError> {
         let url = browser_argument(&page.url)?;
         let opens = match self.showing {
+            Showing::Agreed => true,
             Showing::AtOnce => {
                 self.console.say(told(page, &url));
                 true
             }
             Showing::Asking if question::is_somebody_there() => {
-                if !question::confirm(&self.console, &told(page, &url), "Open it in your browser? [y/N]: ").await {
+                if !question::confirm(&self.console, &told(page, &url), OPEN).await {
                     return Err(VisitError::Declined);
                 }
                 true
@@ -106,8 +108,10 @@ impl Browser {
         if opens {
             self.start(&url);
         }
-        if self.showing != Showing::Address {
-            self.console.say(paint(QUIET, "Waiting for you to come back from there; Ctrl-C gives up."));
+        match self.showing {
+            Showing::Address => {}
+            Showing::Agreed => self.console.say(paint(QUIET, "Waiting for you to come back from there.")),
+            _ => self.console.say(paint(QUIET, "Waiting for you to come back from there; Ctrl-C gives up.")),
         }
         Ok(())
     }
@@ -133,22 +137,7 @@ fn waiting(lasts: u64) -> String {
 
 /// Who wants the login, where, and for what.
 fn told(page: &Page, url: &str) -> String {
-    let host = host_of(url).unwrap_or_default();
-    let server = asking(&page.server);
-    let mut say = format!("{} wants you to log in at {}", paint(NAME, server), paint(HEADING, &host));
-    if host_of(&page.issuer).is_none_or(|issuer| issuer != host) {
-        let issuer = Untrusted::new(page.issuer.as_str());
-        say.push_str(&format!("\n  {} on behalf of {}", paint(WARNING, "note:"), issuer.shortened(200)));
-    }
-    if let Some(scope) = &page.scope {
-        say.push_str(&format!("\n  for:     {}", Untrusted::new(scope.as_str()).shortened(400)));
-    }
-    say.push_str(&format!("\n  address: {url}"));
-    say
-}
-
-fn host_of(url: &str) -> Option<String> {
-    Url::parse(url).ok()?.host_str().map(str::to_owned)
+    Login { server: &asking(&page.server), url, issuer: &page.issuer, scope: page.scope.as_deref() }.told()
 }
 
 /// Lines from whoever is at the standard input.
@@ -180,30 +169,11 @@ fn asking(server: &str) -> String {
 mod tests {
     use super::*;
 
-    fn shown(server: &str, issuer: &str, url: &str) -> String {
-        let mut page = Page::new(url, issuer, "state");
-        page.server = server.to_owned();
-        anstream::adapter::strip_str(&told(&page, url)).to_string()
-    }
-
-    #[test]
-    fn whoever_has_another_host_than_the_page_is_named() {
-        let page = "https://accounts.example.org/authorize";
-        for (issuer, is_named) in [
-            ("https://accounts.example.org", false),
-            ("https://accounts.example.org:443/tenant", false),
-            ("https://accounts.example.org.evil.example", true),
-            ("https://accounts.example.org@evil.example", true),
-            ("https://evil.example", true),
-            ("", true),
-        ] {
-            assert_eq!(shown("docs", issuer, page).contains("on behalf of"), is_named, "{issuer}");
-        }
-    }
-
     #[test]
     fn an_address_is_shown_without_its_secrets() {
-        let shown = shown("http://h.example/mcp?key=HUSH", "https://a.example", "https://a.example/authorize");
+        let mut page = Page::new("https://a.example/authorize", "https://a.example", "state");
+        page.server = "http://h.example/mcp?key=HUSH".to_owned();
+        let shown = told(&page, &page.url);
         assert!(shown.contains("h.example") && !shown.contains("HUSH"), "{shown}");
     }
 }

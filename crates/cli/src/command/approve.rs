@@ -1,12 +1,15 @@
 //! `wharf approve` and `wharf revoke`: what a project brings along is used only after somebody has looked at it.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::SystemTime;
 
 use serde::Serialize;
+use wharf::Consent;
 use wharf_config::{
     Approvable, Approval, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Configured, Described,
 };
+use wharf_spec::{ServerName, Surroundings};
 
 use crate::failure::{Ending, Failure, Kind, Outcome};
 use crate::nearest::suggestion;
@@ -55,8 +58,8 @@ pub struct RevokeArgs {
 }
 
 /// A server that waits for approval.
-struct Waiting<'a> {
-    server: &'a Configured,
+pub struct Waiting {
+    pub server: Configured,
     key: ApprovalKey,
     what: Approvable,
     /// What was approved before, where something was.
@@ -86,7 +89,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     for one in &waiting {
         let agreed = agrees(args, session, one).await;
         if agreed {
-            approvals(session)?.approve(&one.key, &one.what, SystemTime::now()).map_err(failed)?;
+            one.approve(&approvals(session)?)?;
         }
         approved.push(agreed);
         tell(session, one, agreed, args.digest.is_some())?;
@@ -138,7 +141,7 @@ fn is_of_project(session: &Session, name: &str) -> Result<bool, Failure> {
 }
 
 /// What waits for approval, of those that were named.
-fn find<'a>(args: &Args, session: &'a Session) -> Result<Vec<Waiting<'a>>, Failure> {
+fn find(args: &Args, session: &Session) -> Result<Vec<Waiting>, Failure> {
     let config = session.configuration.config()?;
     let all = || config.servers.iter().chain(&config.beside);
     for name in &args.servers {
@@ -157,29 +160,32 @@ fn find<'a>(args: &Args, session: &'a Session) -> Result<Vec<Waiting<'a>>, Failu
     }
     let wanted =
         |server: &&Configured| args.servers.is_empty() || args.servers.iter().any(|name| server.name.as_str() == name);
-    let known = approvals(session)?.load().map_err(failed)?;
-    Ok(all()
-        .filter(|server| waits(server))
-        .filter(wanted)
-        .filter_map(|server| {
-            let described: &Described = server.described.as_ref().ok()?;
-            let what = Approvable::of(described, &session.surroundings);
-            let key = key(session, server);
-            let before = match known.state(&key, what.digest()) {
-                ApprovalState::Changed { before } => Some(before),
-                _ => None,
-            };
-            Some(Waiting { server, key, what, before })
-        })
-        .collect())
+    waiting(all().filter(wanted), &approvals(session)?, &session.configuration.places.project, &session.surroundings)
+}
+
+/// Those of some servers that wait for approval and can be read. Blocks: what would run is looked at.
+pub fn waiting<'a>(
+    servers: impl IntoIterator<Item = &'a Configured>,
+    approvals: &Approvals,
+    project: &Path,
+    around: &Surroundings,
+) -> Result<Vec<Waiting>, Failure> {
+    let known = approvals.load().map_err(failed)?;
+    let servers = servers.into_iter().filter(|server| waits(server)).filter_map(|server| {
+        let described: &Described = server.described.as_ref().ok()?;
+        let what = Approvable::of(described, around);
+        let key = ApprovalKey::of(project, &server.place.file, server.name.as_str());
+        let before = match known.state(&key, what.digest()) {
+            ApprovalState::Changed { before } => Some(before),
+            _ => None,
+        };
+        Some(Waiting { server: server.clone(), key, what, before })
+    });
+    Ok(servers.collect())
 }
 
 fn waits(server: &Configured) -> bool {
     matches!(server.approval, Approval::Needed | Approval::Changed)
-}
-
-fn key(session: &Session, server: &Configured) -> ApprovalKey {
-    ApprovalKey::of(&session.configuration.places.project, &server.place.file, server.name.as_str())
 }
 
 pub fn approvals(session: &Session) -> Result<Approvals, Failure> {
@@ -196,7 +202,7 @@ fn failed(error: ApprovalsError) -> Failure {
     Failure::other(format_args!("{error}{cause}")).hint(error.fix())
 }
 
-async fn agrees(args: &Args, session: &Session, one: &Waiting<'_>) -> bool {
+async fn agrees(args: &Args, session: &Session, one: &Waiting) -> bool {
     if let Some(digest) = &args.digest {
         let digest = digest.to_lowercase();
         return digest.len() >= SHORTEST_DIGEST && one.what.digest().to_string().starts_with(&digest);
@@ -204,19 +210,17 @@ async fn agrees(args: &Args, session: &Session, one: &Waiting<'_>) -> bool {
     if session.console.manner.json || !question::is_somebody_there() {
         return false;
     }
-    let prompt = format!("Approve {}? It runs with your rights. [y/N] ", paint(NAME, &one.server.name));
+    let prompt = question::approval_prompt(one.server.name.as_str());
     question::confirm(&session.console, &one.shown(), &prompt).await
 }
 
-fn tell(session: &Session, one: &Waiting<'_>, agreed: bool, is_by_digest: bool) -> Result<(), Failure> {
+fn tell(session: &Session, one: &Waiting, agreed: bool, is_by_digest: bool) -> Result<(), Failure> {
     if session.console.manner.json {
         return Ok(());
     }
     let name = &one.server.name;
-    if agreed {
-        session.console.say(format_args!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")));
-    } else if question::is_somebody_there() && !is_by_digest {
-        session.console.say(format_args!("{name} stays unapproved."));
+    if agreed || question::is_somebody_there() && !is_by_digest {
+        session.console.say(told(name, if agreed { Consent::Given } else { Consent::Refused }));
     } else {
         session.console.print(format_args!("{}\n", one.shown()))?;
         let digest = one.what.digest().to_string();
@@ -230,9 +234,22 @@ fn tell(session: &Session, one: &Waiting<'_>, agreed: bool, is_by_digest: bool) 
     Ok(())
 }
 
-impl Waiting<'_> {
+/// What came of the question about a server, in a line.
+pub fn told(name: &ServerName, consent: Consent) -> String {
+    match consent {
+        Consent::Given => format!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")),
+        Consent::Refused => format!("{name} stays unapproved."),
+    }
+}
+
+impl Waiting {
+    /// Approves exactly this. Blocks.
+    pub fn approve(&self, approvals: &Approvals) -> Result<(), Failure> {
+        approvals.approve(&self.key, &self.what, SystemTime::now()).map_err(failed)
+    }
+
     /// Everything there is to know, nothing shortened. Lines are escaped.
-    fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         let Self { server, what, before, .. } = self;
         let mut text = format!("\n{}  {}", paint(HEADING, &server.name), paint(QUIET, &server.place));
         match before {

@@ -1,5 +1,6 @@
 //! `wharf logs`: what servers wrote to stderr, and when their processes began and ended.
 
+mod running;
 mod tail;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +23,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Every line has its time in UTC. What a server wrote to stderr stands after `|`, what became of its process after `-`.
-Secrets of the server are masked. With --json and --follow each line is a document of its own.
+Secrets of the server are masked. Where there is no log of a server, a running `wharf` is asked for what the server wrote
+last. With --json and --follow each line is a document of its own.
 
 Examples:
   wharf logs
@@ -67,7 +69,8 @@ struct LineDocument<'a> {
 
 #[derive(Serialize)]
 struct Item<'a> {
-    time: &'a str,
+    /// Unknown of what a running `wharf` told.
+    time: Option<&'a str>,
     server: &'a str,
     text: &'a str,
 }
@@ -79,6 +82,9 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     }
     let mut tails = Tails::new(folder.clone(), args.id.clone());
     let mut entries = tails.more();
+    if let (true, Some(id)) = (entries.is_empty(), &args.id) {
+        entries = running::ask(session, id).await;
+    }
     let surplus = entries.len().saturating_sub(args.lines);
     entries.drain(..surplus);
     if entries.is_empty() && !args.json {
@@ -135,7 +141,7 @@ fn show(args: &Args, session: &Session, entries: &[Entry]) -> Result<(), Failure
 }
 
 fn item(entry: &Entry) -> Item<'_> {
-    Item { time: &entry.time, server: &entry.server, text: &entry.text }
+    Item { time: entry.known_time(), server: &entry.server, text: &entry.text }
 }
 
 /// A line for people. The file may have been written by anybody: what it says is escaped once more, which changes nothing
@@ -146,6 +152,6 @@ fn line(entry: &Entry, with_server: bool) -> String {
         Voice::Server => "|",
         Voice::Wharf => "-",
     };
-    let time = paint(QUIET, Untrusted::new(entry.time.as_str()));
+    let time = paint(QUIET, Untrusted::new(entry.known_time().unwrap_or("-")));
     format!("{time}{} {} {}", server.unwrap_or_default(), paint(QUIET, mark), Untrusted::new(entry.text.as_str()))
 }

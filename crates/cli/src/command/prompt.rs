@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use wharf_client::{CallOptions, Connection};
-use wharf_spec::Untrusted;
-use wharf_wire::{PromptDefinition, PromptResult, Raw};
+use wharf_spec::{Shown, Untrusted};
+use wharf_wire::{PromptArgument, PromptDefinition, PromptResult, Raw};
 
 use crate::call_arguments::{Given, Value, read_words};
 use crate::content::text_view;
@@ -15,6 +15,9 @@ use crate::servers::{OneServer, connect_one};
 use crate::services::ServiceArgs;
 use crate::session::{Common, Session};
 use crate::style::{HEADING, paint};
+
+/// The most of an argument's description that is repeated.
+const LONGEST: usize = 300;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -71,7 +74,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 /// Arguments of prompts are texts.
-fn text(given: Given) -> Result<(String, String), Failure> {
+pub fn text(given: Given) -> Result<(String, String), Failure> {
     match given.value {
         Value::Text(text) => Ok((given.name, text)),
         Value::Json(_) | Value::Member(_) => {
@@ -82,27 +85,37 @@ fn text(given: Given) -> Result<(String, String), Failure> {
 }
 
 /// What is wrong by name, before anything is sent.
-fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition]) -> Result<(), Failure> {
+pub fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition]) -> Result<(), Failure> {
     let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
         let names = prompts.iter().map(|prompt| prompt.name.as_str());
         return Err(Failure::usage(format_args!("there is no prompt `{name}`")).hint(suggestion(name, names)));
     };
-    let needed = prompt.arguments.iter().filter(|argument| argument.required).map(|argument| argument.name.as_str());
-    let missing: Vec<&str> = needed.filter(|name| !given.iter().any(|(known, _)| known == name)).collect();
+    let is_missing =
+        |argument: &&PromptArgument| argument.required && !given.iter().any(|(known, _)| *known == argument.name);
+    let missing: Vec<&PromptArgument> = prompt.arguments.iter().filter(is_missing).collect();
     if missing.is_empty() {
         return Ok(());
     }
+    let names: Vec<&str> = missing.iter().map(|argument| argument.name.as_str()).collect();
     let all: Vec<&str> = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect();
-    Err(Failure::usage(format_args!("the prompt `{name}` needs {}", quoted(&missing)))
-        .hint(format_args!("it takes: {}", quoted(&all))))
+    let failure = Failure::usage(format_args!("the prompt `{name}` needs {}", quoted(&names)));
+    let described = |argument: &&PromptArgument| {
+        argument.description.as_ref().map(|about| format!("`{}`: {}", argument.name, Shown::line(about, LONGEST)))
+    };
+    let failure = missing.iter().filter_map(described).fold(failure, Failure::hint);
+    Err(failure.hint(format_args!("it takes: {}", quoted(&all))))
 }
 
-async fn expand(connection: &Connection, name: &str, arguments: &[(String, String)]) -> Result<PromptResult, Failure> {
+pub async fn expand(
+    connection: &Connection,
+    name: &str,
+    arguments: &[(String, String)],
+) -> Result<PromptResult, Failure> {
     let expanded = connection.get_prompt(name, arguments, CallOptions::default()).await;
     expanded.map_err(|error| Failure::calling(connection, error))
 }
 
-fn shown(expanded: &PromptResult) -> String {
+pub fn shown(expanded: &PromptResult) -> String {
     let mut text = String::new();
     for (number, message) in expanded.messages.iter().enumerate() {
         let gap = if number == 0 { "" } else { "\n" };

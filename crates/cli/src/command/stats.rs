@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use wharf::{PastTool, past_calls};
+use wharf::{PastTool, ToolStats, past_calls};
 use wharf_spec::Untrusted;
 
 use crate::age::{Ago, period};
@@ -95,32 +95,29 @@ fn item(tool: &PastTool) -> StatsItem<'_> {
 }
 
 fn text(tools: &[&PastTool], width: Option<usize>) -> String {
-    let head = [
-        ("  SERVER", Side::Left),
-        ("TOOL", Side::Left),
-        ("CALLS", Side::Right),
-        ("ERRORS", Side::Right),
-        ("P50", Side::Right),
-        ("P90", Side::Right),
-        ("P99", Side::Right),
-        ("LAST USED", Side::Left),
-    ];
+    let [calls, errors, half, most, nearly_all] = NUMBERS;
+    let (server, tool) = (("  SERVER", Side::Left), ("TOOL", Side::Left));
+    let head = [server, tool, calls, errors, half, most, nearly_all, ("LAST USED", Side::Left)];
     let rows: Vec<[String; 8]> = tools.iter().map(|tool| row(tool)).collect();
     columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() })
 }
 
 fn row(tool: &PastTool) -> [String; 8] {
     let stats = &tool.stats;
-    let took = |micros: u64| Took(Duration::from_micros(micros)).to_string();
     let server = Untrusted::new(tool.server.as_deref().unwrap_or("-")).shortened(64).to_string();
-    [
-        format!("  {server}"),
-        Untrusted::new(stats.tool.as_str()).shortened(100).to_string(),
-        stats.calls.to_string(),
-        stats.errors.to_string(),
-        took(stats.p50_us),
-        took(stats.p90_us),
-        took(stats.p99_us),
-        Ago(tool.last).to_string(),
-    ]
+    let name = Untrusted::new(stats.tool.as_str()).shortened(100).to_string();
+    let [calls, errors, half, most, nearly_all] = numbers(stats);
+    [format!("  {server}"), name, calls, errors, half, most, nearly_all, Ago(tool.last).to_string()]
+}
+
+/// The headings of [`numbers`].
+pub const NUMBERS: [(&str, Side); 5] =
+    [("CALLS", Side::Right), ("ERRORS", Side::Right), ("P50", Side::Right), ("P90", Side::Right), ("P99", Side::Right)];
+
+/// What is counted of a tool, as cells.
+pub fn numbers(stats: &ToolStats) -> [String; 5] {
+    let took = |micros: u64| Took(Duration::from_micros(micros)).to_string();
+    let times = [stats.p50_us, stats.p90_us, stats.p99_us].map(took);
+    let [half, most, nearly_all] = times;
+    [stats.calls.to_string(), stats.errors.to_string(), half, most, nearly_all]
 }

@@ -1,28 +1,30 @@
-//! `wharf status`: connects to what is configured and shows how each server is; with `--watch`, as it changes.
+//! `wharf status`: how each server is, as a running `wharf` knows it or as connecting shows; with `--watch`, as it changes.
 
-mod gathered;
-mod show;
+pub mod gathered;
+mod running;
+pub mod show;
 mod watch;
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use wharf::Host;
-use wharf_config::{Config, Configured};
-use wharf_spec::{Admission, Reconnect, ServerEntry};
+use wharf_spec::{Reconnect, ServerEntry};
 
-use self::gathered::{Gathered, gather, worst};
+use self::gathered::{Row, worst};
 use self::show::{document, table};
 use crate::configured::ADD;
 use crate::failure::{Ending, Failure, Outcome};
+use crate::fleet::{Fleet, Known};
 use crate::hosting::start_host;
 use crate::probe::{self, brief, frame};
 use crate::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-All servers that are switched on are connected at once; lazy ones stay idle unless they are named. The exit code is 0 when
-all of them are ready, and otherwise that of the worst: 3 unreachable, 7 timed out, 4 login needed, 2 configuration.
+Where a `wharf` or a `wharf run` is running in this directory with the same --config, it is asked what it knows.
+Otherwise, and with --connect, --watch or --brief, all servers that are switched on are connected at once; lazy ones stay
+idle unless they are named. The exit code is 0 when all of them are ready, and otherwise that of the worst: 3 unreachable,
+7 timed out, 4 login needed, 2 configuration.
 
 Examples:
   wharf status
@@ -39,6 +41,9 @@ pub struct Args {
     /// Stay, show what changes, and follow the configuration files
     #[arg(long)]
     watch: bool,
+    /// Connect, whether a wharf is running or not
+    #[arg(long)]
+    connect: bool,
     #[command(flatten)]
     pub common: Common,
 }
@@ -57,17 +62,25 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     if args.watch {
         return watch::watch(session, &args.ids).await;
     }
-    let (entries, failures) = entries(session, config, &args.ids).await;
-    let host = start(session, entries.iter().cloned().map(once).collect()).await?;
+    if !args.connect
+        && let Some(known) = running::ask(session, config, &args.ids).await
+    {
+        return known.show(session, &args.ids);
+    }
+    let known = Known::resolve(session, config.clone(), &args.ids).await;
+    let host = start(session, known.entries.iter().cloned().map(once).collect()).await?;
     settle(session, &host).await;
-    let rows =
-        gather(&Gathered { session, config, host: &host, entries: &entries, failures: &failures, ids: &args.ids });
+    let rows = Fleet::new(session, host, known, &args.ids).rows();
     if session.console.manner.json {
         session.console.document(&document(&rows))?;
     } else {
         session.console.print(table(&rows, session.console.width()))?;
     }
-    Ok(worst(&rows, !args.ids.is_empty()).map_or(Ending::Fine, Ending::Told))
+    Ok(ending(&rows, &args.ids))
+}
+
+fn ending(rows: &[Row], ids: &[String]) -> Ending {
+    worst(rows, !ids.is_empty()).map_or(Ending::Fine, Ending::Told)
 }
 
 fn nothing(session: &Session) -> Outcome {
@@ -93,33 +106,6 @@ pub async fn briefly(session: &Session, ids: &[String]) -> Outcome {
         kinds.extend(looked.kind());
     }
     Ok(gathered::worst_of(kinds).map_or(Ending::Fine, Ending::Told))
-}
-
-/// What is to be connected, ready for a host, and why the rest of what is switched on is not there.
-async fn entries(
-    session: &Session,
-    config: &Arc<Config>,
-    ids: &[String],
-) -> (Vec<ServerEntry>, Vec<(String, Arc<Failure>)>) {
-    let is_wanted = |server: &&Configured| {
-        server.admission() == Admission::Enabled && (ids.is_empty() || ids.iter().any(|id| server.name.as_str() == id))
-    };
-    let wanted: Vec<Configured> = config.servers.iter().filter(is_wanted).cloned().collect();
-    let names: Vec<String> = wanted.iter().map(|server| server.name.to_string()).collect();
-    let (mut entries, mut failures) = (Vec::new(), Vec::new());
-    for (name, resolved) in names.into_iter().zip(session.configuration.resolve(wanted, config.clone()).await) {
-        match resolved {
-            Ok(mut entry) => {
-                entry.settings.lazy &= ids.is_empty();
-                if let Some(time) = session.timeout() {
-                    (entry.settings.timeout, entry.settings.startup_timeout) = (Some(time), Some(time));
-                }
-                entries.push(entry);
-            }
-            Err(failure) => failures.push((name, Arc::new(failure))),
-        }
-    }
-    (entries, failures)
 }
 
 /// An entry that is tried once: somebody waits for what comes of it.

@@ -14,7 +14,7 @@ use super::list::{Found, Listed, show};
 use crate::call_arguments::Schema;
 use crate::failure::{Failure, Outcome};
 use crate::hosting::{Begin, Hosted};
-use crate::search::{Query, Searched};
+use crate::search;
 use crate::servers::{ManyServers, while_starting};
 use crate::session::{Common, Session};
 use crate::table::Row;
@@ -47,16 +47,11 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let hosted = Hosted::start(session, entries, Services::default(), Begin::AtOnce).await?;
     let mut results = gather(session, &hosted).await;
     results.extend(failures.into_iter().map(Err));
-    for found in results.iter_mut().flatten() {
-        if let Some(text) = &args.search {
-            sift(found, &Query::new(text));
-        }
-        if args.schema {
-            found.below = arguments_of;
-        }
+    if let Some(words) = &args.search {
+        results = sifted(results, words);
     }
-    if args.search.is_some() {
-        order_by_best(&mut results, args);
+    if args.schema {
+        results.iter_mut().flatten().for_each(|found| found.below = arguments_of);
     }
     if results.is_empty() && !session.console.manner.json {
         session.console.say("no tool is like these words");
@@ -64,8 +59,11 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     show(session, results)
 }
 
+/// What one server offers.
+type Listing = Result<Found<Arc<CatalogTool>>, Failure>;
+
 /// What every server offers, in the order of the servers; each is waited for as long as it takes.
-async fn gather(session: &Session, hosted: &Hosted<'_>) -> Vec<Result<Found<Arc<CatalogTool>>, Failure>> {
+async fn gather(session: &Session, hosted: &Hosted<'_>) -> Vec<Listing> {
     let waiting = std::cell::RefCell::new(Vec::new());
     let told = || format!("{} · starting", waiting.borrow().join(", "));
     let work = async {
@@ -80,7 +78,7 @@ async fn gather(session: &Session, hosted: &Hosted<'_>) -> Vec<Result<Found<Arc<
     while_starting(session, Instant::now(), told, work).await
 }
 
-async fn offered(hosted: &Hosted<'_>, entry: &ServerEntry) -> Result<Found<Arc<CatalogTool>>, Failure> {
+async fn offered(hosted: &Hosted<'_>, entry: &ServerEntry) -> Listing {
     let connection = hosted.host.ready(entry.name.as_str()).await;
     let connection = connection.map_err(|error| hosted.failure(&entry.name, error))?;
     let catalog = hosted.host.catalog();
@@ -110,32 +108,31 @@ fn found(connection: &Connection, section: Option<&Section>) -> Found<Arc<Catalo
     }
 }
 
-/// Keeps what is like the words, the most like them first.
-fn sift(found: &mut Found<Arc<CatalogTool>>, query: &Query) {
-    let mut ranked: Vec<_> = found.items.drain(..).filter_map(|tool| Some((rank(query, &tool)?, tool))).collect();
-    // Stable: what is equally like them stays in its order.
-    ranked.sort_by(|(one, _), (other, _)| other.cmp(one));
-    found.items = ranked.into_iter().map(|(_, tool)| tool).collect();
+/// Keeps what is like the words, the most like them first: of each server, and servers by their best. Those that have
+/// nothing are left out; those that failed come last.
+fn sifted(results: Vec<Listing>, words: &str) -> Vec<Listing> {
+    let all: Vec<Arc<CatalogTool>> = results.iter().flatten().flat_map(|found| found.items.iter().cloned()).collect();
+    let mut places = search::places(&all, words).into_iter();
+    let mut sifted: Vec<(Option<usize>, Listing)> = results
+        .into_iter()
+        .map(|result| match result {
+            Ok(found) => keep(found, places.by_ref()),
+            Err(failure) => (Some(usize::MAX), Err(failure)),
+        })
+        .filter(|(best, _)| best.is_some())
+        .collect();
+    sifted.sort_by_key(|(best, _)| *best);
+    sifted.into_iter().map(|(_, result)| result).collect()
 }
 
-fn rank(query: &Query, tool: &CatalogTool) -> Option<crate::search::Rank> {
-    let schema = tool.definition.input_schema.as_ref().map(Schema::read);
-    query.rank(&Searched {
-        server: tool.id.server.as_str(),
-        name: &tool.id.tool,
-        texts: [tool.definition.description.as_deref(), tool.definition.title.as_deref()],
-        arguments: schema.iter().flat_map(Schema::names).collect(),
-    })
-}
-
-/// Servers whose best tool is more like the words go first; those that have none are left out.
-fn order_by_best(results: &mut Vec<Result<Found<Arc<CatalogTool>>, Failure>>, args: &Args) {
-    let query = Query::new(args.search.as_deref().unwrap_or_default());
-    results.retain(|result| result.as_ref().map_or(true, |found| !found.items.is_empty()));
-    let best = |result: &Result<Found<Arc<CatalogTool>>, Failure>| {
-        result.as_ref().ok().and_then(|found| rank(&query, found.items.first()?))
-    };
-    results.sort_by_cached_key(|result| std::cmp::Reverse(best(result)));
+/// The tools of one server that have a place, in the order of their places, and which is the first.
+fn keep(mut found: Found<Arc<CatalogTool>>, places: impl Iterator<Item = Option<usize>>) -> (Option<usize>, Listing) {
+    let placed = found.items.drain(..).zip(places).filter_map(|(tool, place)| Some((place?, tool)));
+    let mut placed: Vec<(usize, Arc<CatalogTool>)> = placed.collect();
+    placed.sort_by_key(|(place, _)| *place);
+    let best = placed.first().map(|(place, _)| *place);
+    found.items = placed.into_iter().map(|(_, tool)| tool).collect();
+    (best, Ok(found))
 }
 
 /// The arguments of a tool, a line for each.

@@ -78,7 +78,7 @@ impl Failure {
 }
 
 /// A message and its causes.
-fn chain(error: &dyn Error) -> String {
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

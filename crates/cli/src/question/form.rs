@@ -3,12 +3,15 @@
 //! Enter takes what stands in brackets, or leaves an optional field out. Lines that begin with a colon are orders,
 //! and a value that does is typed with two. Nothing is sent before the review has been answered.
 
+mod entry;
 mod show;
 
 use wharf_spec::Untrusted;
 use wharf_wire::{ElicitAnswer, Field, FieldKind, FormRequest, Raw};
 
-use super::{Heard, Talk, Turn, opening, typed};
+use super::{Heard, NOT_UTF8, Talk, Turn, one_of, opening, typed};
+use crate::repl::editor;
+use entry::entry;
 use show::{question, review, shown_value};
 
 const NEEDED: &str = "it is needed; :decline or :cancel answers without it";
@@ -28,10 +31,10 @@ enum Place {
 }
 
 /// The talk about a form.
-pub struct FormTalk<'a> {
+pub struct FormTalk {
     /// The server's name, escaped.
-    server: &'a str,
-    form: &'a FormRequest,
+    server: String,
+    form: FormRequest,
     /// What will be sent for each field.
     values: Vec<Option<Raw>>,
     place: Place,
@@ -48,44 +51,38 @@ enum Said {
     Wrong(String),
 }
 
-impl<'a> FormTalk<'a> {
-    pub fn new(server: &'a str, form: &'a FormRequest) -> Self {
+impl FormTalk {
+    /// Takes the server's name escaped.
+    pub fn new(server: &str, form: &FormRequest) -> Self {
         let values = form.fields.iter().map(|field| field.default.clone()).collect();
         let place = if form.fields.is_empty() { Place::Review } else { Place::Field(0) };
-        Self { server, form, values, place }
+        Self { server: server.to_owned(), form: form.clone(), values, place }
     }
 
     /// The question of the present place, after some words.
-    fn turn(&self, words: &str) -> Turn {
+    fn turn(&self, words: &str) -> Turn<ElicitAnswer> {
         let (text, prompt) = match self.place {
             Place::Field(at) | Place::Correction(at) => {
                 let (field, value) = (&self.form.fields[at], self.values[at].as_ref());
                 let head = question(field, at + 1, self.form.fields.len());
                 (head, prompt(field, value))
             }
-            Place::Review => (review(self.server, &self.form.fields, &self.values), REVIEW.to_owned()),
+            Place::Review => (review(&self.server, &self.form.fields, &self.values), REVIEW.to_owned()),
         };
         let gap = if words.is_empty() { "" } else { "\n" };
-        Turn::Ask { say: format!("{words}{gap}{text}"), prompt, hidden: self.is_hidden() }
-    }
-
-    fn is_hidden(&self) -> bool {
-        match self.place {
-            Place::Field(at) | Place::Correction(at) => self.form.fields[at].asks_for_secret(),
-            Place::Review => false,
-        }
+        Turn::Ask { say: format!("{words}{gap}{text}"), prompt }
     }
 
     /// Only the prompt again, after what was wrong.
-    fn again(&self, wrong: &str) -> Turn {
+    fn again(&self, wrong: &str) -> Turn<ElicitAnswer> {
         let prompt = match self.place {
             Place::Field(at) | Place::Correction(at) => prompt(&self.form.fields[at], self.values[at].as_ref()),
             Place::Review => REVIEW.to_owned(),
         };
-        Turn::Ask { say: format!("  {}", Untrusted::new(wrong)), prompt, hidden: self.is_hidden() }
+        Turn::Ask { say: format!("  {}", Untrusted::new(wrong)), prompt }
     }
 
-    fn hear_value(&mut self, at: usize, line: &str) -> Turn {
+    fn hear_value(&mut self, at: usize, line: &str) -> Turn<ElicitAnswer> {
         match said(&self.form.fields[at], self.values[at].as_ref(), line) {
             Said::Decline => return Turn::Done(ElicitAnswer::Decline),
             Said::Cancel => return Turn::Done(ElicitAnswer::Cancel),
@@ -101,7 +98,7 @@ impl<'a> FormTalk<'a> {
         self.turn("")
     }
 
-    fn hear_verdict(&mut self, line: &str) -> Turn {
+    fn hear_verdict(&mut self, line: &str) -> Turn<ElicitAnswer> {
         let line = line.trim();
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match (word.to_lowercase().as_str(), rest.trim()) {
@@ -114,7 +111,7 @@ impl<'a> FormTalk<'a> {
     }
 
     /// Goes back to a field by its number or name, or to all of them.
-    fn edit(&mut self, which: &str) -> Turn {
+    fn edit(&mut self, which: &str) -> Turn<ElicitAnswer> {
         let fields = &self.form.fields;
         let by_number = || which.parse::<usize>().ok()?.checked_sub(1).filter(|at| *at < fields.len());
         let by_name = || fields.iter().position(|field| field.name == which || field.display_name() == which);
@@ -126,7 +123,7 @@ impl<'a> FormTalk<'a> {
         self.turn("")
     }
 
-    fn send(&self) -> Turn {
+    fn send(&self) -> Turn<ElicitAnswer> {
         let members: Vec<String> = self.form.fields.iter().zip(&self.values).filter_map(member).collect();
         let completed = Raw::parse(format!("{{{}}}", members.join(","))).map(|content| self.form.complete(&content));
         match completed {
@@ -140,22 +137,31 @@ impl<'a> FormTalk<'a> {
     }
 }
 
-impl Talk for FormTalk<'_> {
-    fn begin(&self) -> Turn {
-        let head = opening(self.server, "asks you:", &self.form.message);
+impl Talk for FormTalk {
+    type Answer = ElicitAnswer;
+
+    fn begin(&self) -> Turn<ElicitAnswer> {
+        let head = opening(&self.server, "asks you:", &self.form.message);
         let how = if self.form.fields.is_empty() { "" } else { HOW_TO };
         self.turn(format!("{head}\n{how}").trim_end())
     }
 
-    fn hear(&mut self, heard: Heard) -> Turn {
+    fn hear(&mut self, heard: Heard) -> Turn<ElicitAnswer> {
         let line = match heard {
             Heard::End => return Turn::Done(ElicitAnswer::Cancel),
-            Heard::Garbled => return self.again("that was not UTF-8; type it again"),
+            Heard::Garbled => return self.again(NOT_UTF8.trim_start()),
             Heard::Line(line) => line,
         };
         match self.place {
             Place::Field(at) | Place::Correction(at) => self.hear_value(at, &line),
             Place::Review => self.hear_verdict(&line),
+        }
+    }
+
+    fn field(&self) -> editor::Field {
+        match self.place {
+            Place::Field(at) | Place::Correction(at) => entry(&self.form.fields[at], self.values[at].as_ref()),
+            Place::Review => one_of(&["yes", "edit", "decline", "cancel"]),
         }
     }
 }

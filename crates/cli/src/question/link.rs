@@ -6,7 +6,8 @@ use url::{Host, Url};
 use wharf_spec::Untrusted;
 use wharf_wire::ElicitAnswer;
 
-use super::{Heard, Talk, Turn, opening};
+use super::{Heard, Talk, Turn, one_of, opening};
+use crate::repl::editor::Field;
 use crate::style::{HEADING, WARNING, paint};
 
 /// A longer address cannot be read by anybody.
@@ -14,7 +15,7 @@ const LONGEST: usize = 4096;
 const PROMPT: &str = "Open it in a browser? [y/N/c]: ";
 
 /// An address that may be shown and, once agreed to, opened.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Link {
     /// As a browser would write it: plain ASCII, the host in its real form.
     url: Url,
@@ -81,31 +82,34 @@ fn warnings(url: &Url, host: &Host, text: &str) -> Vec<String> {
 }
 
 /// The talk about an address.
-pub struct LinkTalk<'a> {
+pub struct LinkTalk {
     /// The server's name, escaped.
-    server: &'a str,
-    message: &'a str,
-    link: &'a Link,
+    server: String,
+    message: String,
+    link: Link,
 }
 
-impl<'a> LinkTalk<'a> {
-    pub fn new(server: &'a str, message: &'a str, link: &'a Link) -> Self {
-        Self { server, message, link }
+impl LinkTalk {
+    /// Takes the server's name escaped, and its message as it is.
+    pub fn new(server: &str, message: &str, link: &Link) -> Self {
+        Self { server: server.to_owned(), message: message.to_owned(), link: link.clone() }
     }
 }
 
-impl Talk for LinkTalk<'_> {
-    fn begin(&self) -> Turn {
-        let Link { url, host, warnings } = self.link;
-        let mut say = opening(self.server, "asks you to open an address in your browser:", self.message);
+impl Talk for LinkTalk {
+    type Answer = ElicitAnswer;
+
+    fn begin(&self) -> Turn<ElicitAnswer> {
+        let Link { url, host, warnings } = &self.link;
+        let mut say = opening(&self.server, "asks you to open an address in your browser:", &self.message);
         say.push_str(&format!("\n  address: {url}\n  host:    {}", paint(HEADING, host)));
         for warning in warnings {
             say.push_str(&format!("\n  {} {warning}", paint(WARNING, "warning:")));
         }
-        Turn::Ask { say, prompt: PROMPT.to_owned(), hidden: false }
+        Turn::ask(say, PROMPT)
     }
 
-    fn hear(&mut self, heard: Heard) -> Turn {
+    fn hear(&mut self, heard: Heard) -> Turn<ElicitAnswer> {
         let line = match heard {
             Heard::End => return Turn::Done(ElicitAnswer::Cancel),
             Heard::Garbled => "?".to_owned(),
@@ -115,12 +119,12 @@ impl Talk for LinkTalk<'_> {
             "y" | "yes" => Turn::Done(ElicitAnswer::Accept(None)),
             "" | "n" | "no" | "d" | ":decline" => Turn::Done(ElicitAnswer::Decline),
             "c" | "cancel" | ":cancel" => Turn::Done(ElicitAnswer::Cancel),
-            _ => Turn::Ask {
-                say: "  Answer y to open it, n to decline, or c to cancel.".to_owned(),
-                prompt: PROMPT.to_owned(),
-                hidden: false,
-            },
+            _ => Turn::ask("  Answer y to open it, n to decline, or c to cancel.", PROMPT),
         }
+    }
+
+    fn field(&self) -> Field {
+        one_of(&["yes", "no", "cancel"])
     }
 }
 

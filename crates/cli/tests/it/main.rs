@@ -24,6 +24,7 @@ mod pages;
 mod prompt;
 mod read;
 mod reload;
+mod run;
 mod scripted;
 mod services;
 mod shell;

@@ -12,8 +12,8 @@ use crate::configured::told;
 use crate::failure::{Ending, Outcome};
 use crate::masked::Secrets;
 use crate::session::{Common, Session};
+use crate::sheet::Sheet;
 use crate::shown_path::shown_path;
-use crate::style::{HEADING, QUIET, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -87,24 +87,7 @@ fn at(session: &Session, server: &Configured) -> String {
     format!("{}:{}", shown_path(&server.place.file, &session.surroundings), server.place.at.line)
 }
 
-/// Lines of a word and what it is about, in one column each.
-struct Sheet {
-    text: String,
-    last: &'static str,
-}
-
 impl Sheet {
-    fn new(id: &str) -> Self {
-        Self { text: format!("{}\n", paint(HEADING, id)), last: "" }
-    }
-
-    /// A line; a word that stands above already is not repeated. What it is about is escaped already.
-    fn line(&mut self, word: &'static str, about: &str) {
-        let shown = if word == self.last { String::new() } else { format!("{word}:") };
-        self.last = word;
-        let _ = writeln!(self.text, "  {}{about}", paint(QUIET, format_args!("{shown:<13}")));
-    }
-
     fn head(&mut self, session: &Session, server: &Configured, item: &Item) {
         let whose = match server.layer {
             Layer::Home => "global (every program's)",

@@ -11,6 +11,7 @@ use wharf::{LogLine, Voice, log_file_name};
 /// One line, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
+    /// Empty where it is not known.
     pub time: String,
     pub server: String,
     pub voice: Voice,
@@ -54,6 +55,10 @@ impl Tails {
 }
 
 impl Entry {
+    pub fn known_time(&self) -> Option<&str> {
+        Some(self.time.as_str()).filter(|time| !time.is_empty())
+    }
+
     fn of(server: &str, line: LogLine<'_>) -> Self {
         let LogLine { time, voice, text } = line;
         Self { time: time.to_owned(), server: server.to_owned(), voice, text: text.to_owned() }

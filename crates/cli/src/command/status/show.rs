@@ -8,6 +8,7 @@ use super::gathered::Row;
 use crate::age::Ago;
 use crate::clock::timestamp;
 use crate::columns::{Side, columns};
+use crate::counted::Counted;
 use crate::failure::Told;
 use crate::probe::evidence;
 use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
@@ -52,7 +53,7 @@ fn cells(row: &Row) -> [String; 7] {
 }
 
 /// A mark and the word.
-fn state(state: State) -> String {
+pub fn state(state: State) -> String {
     let mark = match state {
         State::Ready => "✓",
         State::Failed | State::AuthRequired => "✗",
@@ -64,15 +65,22 @@ fn state(state: State) -> String {
 }
 
 fn dress(column: usize, cell: &str) -> String {
-    let style = match (column, cell.chars().next()) {
-        (0, _) => NAME,
-        (3, Some('✓')) => GOOD,
-        (3, Some('✗')) => BAD,
-        (3, Some('…' | '‖')) => WARNING,
-        (3, _) => QUIET,
-        _ => return cell.to_owned(),
+    match column {
+        0 => paint(NAME, cell).to_string(),
+        3 => dressed(cell),
+        _ => cell.to_owned(),
+    }
+}
+
+/// A mark and its word in the style of the mark.
+pub fn dressed(state: &str) -> String {
+    let style = match state.chars().next() {
+        Some('✓') => GOOD,
+        Some('✗') => BAD,
+        Some('…' | '‖') => WARNING,
+        _ => QUIET,
     };
-    paint(style, cell).to_string()
+    paint(style, state).to_string()
 }
 
 fn beneath(row: &Row) -> Vec<String> {
@@ -156,7 +164,7 @@ pub fn item(row: &Row) -> StatusItem<'_> {
 /// A server in a line, for whoever reads lines: `git · ready, 13 tools`.
 pub fn line(row: &Row) -> String {
     let tools = row.counts.as_ref().filter(|_| row.state == State::Ready);
-    let tools = tools.map(|counts| format!(", {} tools", counts.tools)).unwrap_or_default();
+    let tools = tools.map(|counts| format!(", {}", Counted(counts.tools, "tool"))).unwrap_or_default();
     let wrong = row.failure.as_ref().map(|failure| format!(": {}", evidence(failure))).unwrap_or_default();
     format!("{} · {}{tools}{wrong}", paint(NAME, Untrusted::new(row.id.as_str())), row.state)
 }

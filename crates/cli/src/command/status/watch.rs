@@ -5,16 +5,17 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use tokio::sync::mpsc;
-use wharf::{Changes, Event, Events, Heard, Host};
-use wharf_config::{Config, Problem, Watch};
-use wharf_spec::{ServerEntry, ServerName};
+use wharf::{Changes, Event, Events, Heard};
+use wharf_config::{Config, Watch};
+use wharf_spec::ServerName;
 
-use super::gathered::{Gathered, Row, gather};
+use super::gathered::Row;
 use super::show::{StatusItem, document, item, line, table};
-use super::{entries, start};
+use super::start;
 use crate::clock::time_of_day;
 use crate::configured::told;
 use crate::failure::{Failure, Outcome};
+use crate::fleet::{Fleet, Known, Reloaded, follow};
 use crate::session::Session;
 use crate::style::{QUIET, paint};
 
@@ -24,11 +25,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Everything that is watched.
 struct Watching<'a> {
     session: &'a Session,
-    ids: &'a [String],
-    host: Host,
-    config: Arc<Config>,
-    entries: Vec<ServerEntry>,
-    failures: Vec<(String, Arc<Failure>)>,
+    fleet: Fleet<'a>,
     /// Lines of the table on the screen.
     drawn: usize,
 }
@@ -45,11 +42,10 @@ pub async fn watch(session: &Session, ids: &[String]) -> Outcome {
     let (places, around) = (session.configuration.places.clone(), session.surroundings.clone());
     let read = tokio::task::spawn_blocking(|| Watch::new(places, around)).await;
     let watch = read.map_err(Failure::other)?;
-    let config = Arc::clone(watch.config());
-    let (entries, failures) = entries(session, &config, ids).await;
-    let host = start(session, entries.clone()).await?;
+    let known = Known::resolve(session, Arc::clone(watch.config()), ids).await;
+    let host = start(session, known.entries.clone()).await?;
     let mut events = host.events();
-    let mut watching = Watching { session, ids, host, config, entries, failures, drawn: 0 };
+    let mut watching = Watching { session, fleet: Fleet::new(session, host, known, ids), drawn: 0 };
     watching.begin()?;
     let mut configs = follow(watch);
     loop {
@@ -61,23 +57,6 @@ pub async fn watch(session: &Session, ids: &[String]) -> Outcome {
             News::Time => watching.draw()?,
         }
     }
-}
-
-/// A task of its own: a look at the files is not put off by what happens in the host.
-fn follow(mut watch: Watch) -> mpsc::Receiver<Arc<Config>> {
-    let (sender, configs) = mpsc::channel(1);
-    tokio::spawn(async move {
-        loop {
-            let config = tokio::select! {
-                config = watch.next() => config,
-                () = sender.closed() => return,
-            };
-            if sender.send(config).await.is_err() {
-                return;
-            }
-        }
-    });
-    configs
 }
 
 async fn next(session: &Session, events: &mut Events, configs: &mut mpsc::Receiver<Arc<Config>>) -> News {
@@ -99,8 +78,7 @@ enum Change<'a> {
 
 impl Watching<'_> {
     fn rows(&self) -> Vec<Row> {
-        let Self { session, config, host, entries, failures, ids, .. } = self;
-        gather(&Gathered { session, config, host, entries, failures, ids })
+        self.fleet.rows()
     }
 
     /// Where everything stands at first.
@@ -155,15 +133,11 @@ impl Watching<'_> {
 
     /// Makes what is configured now what the host keeps.
     async fn reload(&mut self, config: Arc<Config>) -> Result<(), Failure> {
-        let new: Vec<Problem> =
-            config.problems.iter().filter(|problem| !self.config.problems.contains(problem)).cloned().collect();
-        (self.entries, self.failures) = entries(self.session, &config, self.ids).await;
-        self.config = config;
-        let changes = self.host.set_servers(self.entries.clone()).await;
-        self.tell(&changes, &new)
+        let reloaded = self.fleet.reload(config).await;
+        self.tell(&reloaded)
     }
 
-    fn tell(&mut self, changes: &Changes, problems: &[Problem]) -> Result<(), Failure> {
+    fn tell(&mut self, Reloaded { changes, problems, .. }: &Reloaded) -> Result<(), Failure> {
         let console = &self.session.console;
         if console.manner.json {
             let Changes { added, removed, changed, .. } = changes;

@@ -17,7 +17,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Types lines one after the other; gives the last turn, and everything said on the way.
-fn talk(text: &str, lines: &[&str]) -> (Turn, String) {
+fn talk(text: &str, lines: &[&str]) -> (Turn<ElicitAnswer>, String) {
     let form = form(text);
     let mut talk = FormTalk::new("demo", &form);
     let mut turn = talk.begin();

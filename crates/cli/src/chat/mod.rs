@@ -1,0 +1,189 @@
+//! The conversation with a model, as the REPL and `wharf run` hold it: which model, what was said, where it is kept.
+
+mod keeper;
+pub mod models;
+pub mod tool_name;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use wharf::{Host, State};
+use wharf_agent::{
+    Agent, AgentLimits, Block, Conversation, Instructions, Run, RunEvent, SavedConversation, SubAgent, Surrounding,
+    system_prompt,
+};
+
+use crate::clock::timestamp;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::shown_path::shown_path;
+use keeper::Keeper;
+use models::Chosen;
+
+/// Requests a sub-agent may make of its model.
+const SUB_AGENT_REQUESTS: u32 = 30;
+
+/// One conversation at a time, over the tools of a host.
+pub struct Chat<'a> {
+    session: &'a Session,
+    host: Host,
+    chosen: Option<Chosen>,
+    /// Away while a run has it.
+    conversation: Conversation,
+    turns: usize,
+    keeper: Option<Keeper>,
+    /// Tokens of the last request and its answer.
+    tokens: u64,
+}
+
+/// A conversation that is gone on with.
+pub struct GoingOn {
+    pub id: String,
+    pub turns: usize,
+    /// The servers it had.
+    pub servers: Vec<String>,
+    /// What could not be read.
+    pub problems: Vec<String>,
+}
+
+impl<'a> Chat<'a> {
+    /// A conversation in which nothing was said, with nobody.
+    pub fn new(session: &'a Session, host: &Host) -> Self {
+        Self {
+            session,
+            host: host.clone(),
+            chosen: None,
+            conversation: Conversation::default(),
+            turns: 0,
+            keeper: None,
+            tokens: 0,
+        }
+    }
+
+    /// Goes on with this model.
+    pub fn choose(&mut self, chosen: Chosen) {
+        let limits = AgentLimits { requests: SUB_AGENT_REQUESTS, ..chosen.limits };
+        let registry = self.host.registry();
+        registry.register(Arc::new(SubAgent::new(chosen.model.clone(), registry, limits)));
+        self.chosen = Some(chosen);
+    }
+
+    /// The model in use.
+    pub fn chosen(&self) -> Option<&Chosen> {
+        self.chosen.as_ref()
+    }
+
+    /// The name it is saved under, once something was said.
+    pub fn id(&self) -> Option<&str> {
+        self.keeper.as_ref().map(Keeper::id)
+    }
+
+    pub fn turns(&self) -> usize {
+        self.turns
+    }
+
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// Begins a run with what the person says. Until it is [over](Self::end), the run has the conversation.
+    pub fn begin(&mut self, said: Vec<Block>) -> Result<Run, Failure> {
+        let chosen = self.chosen.clone().ok_or_else(|| Failure::usage("there is no model to talk to"))?;
+        self.keep();
+        let mut conversation = std::mem::take(&mut self.conversation);
+        conversation.system = Some(self.system());
+        let agent = Agent::new(chosen.model, Arc::clone(self.host.registry()), chosen.limits);
+        Ok(agent.with_effort(chosen.effort).start(conversation, said))
+    }
+
+    /// Takes note of what happens in the run.
+    pub fn heard(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::Turn(turn) => {
+                self.turns += 1;
+                if let Some(keeper) = &self.keeper {
+                    keeper.turn(turn.clone(), self.servers());
+                }
+            }
+            RunEvent::Usage { input, output, .. } => self.tokens = input + output,
+            _ => {}
+        }
+    }
+
+    /// Takes the conversation back from a run that is over.
+    pub fn end(&mut self, conversation: Conversation) {
+        self.turns = conversation.turns.len();
+        self.conversation = conversation;
+    }
+
+    /// Begins anew; what was said stays on disk.
+    pub async fn clear(&mut self) {
+        self.leave().await;
+        (self.conversation, self.turns, self.tokens) = (Conversation::default(), 0, 0);
+    }
+
+    /// Goes on with the conversation of a name, or with the last one.
+    pub async fn resume(&mut self, id: Option<String>) -> Result<GoingOn, Failure> {
+        let directory = directory(self.session).ok_or_else(|| Failure::usage("there is no place for conversations"))?;
+        self.leave().await;
+        let read = move || SavedConversation::resume(&directory, id.as_deref());
+        let resumed = tokio::task::spawn_blocking(read).await.map_err(Failure::other)?;
+        let resumed = resumed.map_err(Failure::usage)?;
+        let going = GoingOn {
+            id: resumed.saved.id().to_owned(),
+            turns: resumed.conversation.turns.len(),
+            servers: resumed.servers,
+            problems: resumed.problems,
+        };
+        (self.conversation, self.turns) = (resumed.conversation, going.turns);
+        self.keeper = Some(Keeper::of(resumed.saved, self.session.console.clone()));
+        Ok(going)
+    }
+
+    /// Waits until everything that was said is on disk.
+    pub async fn leave(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            keeper.finish().await;
+        }
+    }
+
+    /// Begins to save, where there is a place for it.
+    fn keep(&mut self) {
+        if self.keeper.is_some() {
+            return;
+        }
+        let Some(directory) = directory(self.session) else { return };
+        match SavedConversation::begin(&directory) {
+            Ok(saved) => self.keeper = Some(Keeper::of(saved, self.session.console.clone())),
+            Err(error) => self.session.console.warn(format_args!("the conversation is not saved: {error}")),
+        }
+    }
+
+    fn system(&self) -> String {
+        let around = &self.session.surroundings;
+        let day = timestamp(SystemTime::now()).chars().take(10).collect();
+        let surrounding = Surrounding { directory: shown_path(&around.cwd, around), day };
+        system_prompt(&surrounding, &self.instructions())
+    }
+
+    /// What servers that are connected would like the model to know.
+    fn instructions(&self) -> Vec<Instructions> {
+        let told = |status: wharf::ServerStatus| {
+            let text = status.connected?.instructions.filter(|text| !text.trim().is_empty())?;
+            Some(Instructions { from: status.name.to_string(), text })
+        };
+        self.host.status().into_iter().filter_map(told).collect()
+    }
+
+    /// The servers that are there now.
+    fn servers(&self) -> Vec<String> {
+        let is_there = |status: &wharf::ServerStatus| matches!(status.state, State::Ready | State::Idle);
+        self.host.status().into_iter().filter(is_there).map(|status| status.name.to_string()).collect()
+    }
+}
+
+/// Where conversations are kept.
+pub fn directory(session: &Session) -> Option<PathBuf> {
+    session.configuration.state.as_ref().map(|state| state.join("conversations"))
+}

@@ -1,0 +1,273 @@
+//! Which models there are, and how each is reached.
+//!
+//! Dials nobody: whether a model is there turns out when it is asked. Looking up its key may run a program, which
+//! happens on a thread of its own.
+
+mod absent;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use url::Url;
+use wharf_agent::{AgentLimits, Effort, Format, Model, Provider};
+use wharf_config::{
+    Config, KNOWN_PROVIDERS, KnownProvider, Problem, ProviderEffort, ProviderFormat, ProviderSettings,
+    ResolvedProvider, Resolving,
+};
+use wharf_net::{Net, NetOptions};
+use wharf_spec::Secret;
+
+use crate::configured::{Configuration, broken};
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// Says which model is used, before what the settings say.
+const VARIABLE: &str = "WHARF_MODEL";
+/// The most tokens of an answer, where nobody knows the provider and nobody says.
+const MAX_TOKENS: u32 = 8_192;
+
+/// The models that settings and the environment speak of.
+pub struct Models {
+    configuration: Arc<Configuration>,
+    config: Arc<Config>,
+}
+
+/// A model, ready to be asked.
+#[derive(Clone)]
+pub struct Chosen {
+    /// What it is called: `provider/model`.
+    pub name: String,
+    pub model: Model,
+    pub limits: AgentLimits,
+    pub effort: Option<Effort>,
+}
+
+/// A provider: what is known of it without a word, and what somebody wrote.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    name: &'a str,
+    known: Option<&'static KnownProvider>,
+    written: Option<&'a Result<ProviderSettings, Vec<Problem>>>,
+}
+
+/// What somebody wants.
+struct Wanted<'a> {
+    source: Source<'a>,
+    /// The provider's own choice where there is none.
+    model: Option<&'a str>,
+}
+
+impl Models {
+    /// Reads what is configured. Dials nobody, and needs no key.
+    pub fn of(session: &Session) -> Result<Self, Failure> {
+        Self::new(&session.configuration)
+    }
+
+    fn new(configuration: &Arc<Configuration>) -> Result<Self, Failure> {
+        Ok(Self { configuration: Arc::clone(configuration), config: Arc::clone(configuration.config()?) })
+    }
+
+    /// The model of a name, or the one that is used when nobody says: fails, saying how to set one, where there is none
+    /// or no key for it.
+    pub async fn choose(&self, name: Option<&str>) -> Result<Chosen, Failure> {
+        let variable = self.variable(VARIABLE);
+        let name = name.or(variable.as_deref()).or(self.config.settings.model.as_deref());
+        let Wanted { source, model } = self.wanted(name)?;
+        let settings = source.settings()?;
+        let resolved = match settings {
+            Some(settings) => Some(self.resolve(settings.clone()).await?),
+            None => None,
+        };
+        let provider = self.provider(source, settings, resolved.as_ref(), model)?;
+        let name = format!("{}/{}", source.name, provider.model);
+        let net = Net::open(&options(resolved.as_ref())).await.map_err(Failure::usage)?;
+        let model = Model::open(provider, net).map_err(Failure::usage)?;
+        let context = settings.and_then(|settings| settings.context_tokens);
+        let context = context.or(source.known.map(|known| known.context_tokens));
+        let usual = AgentLimits::default();
+        let limits = AgentLimits { context: context.unwrap_or(usual.context), ..usual };
+        Ok(Chosen { name, model, limits, effort: settings.and_then(|settings| settings.effort).map(effort) })
+    }
+
+    /// What can be chosen, for completion and lists: what is configured, what there is a key for, what is local.
+    pub fn names(&self) -> Vec<String> {
+        let can_be_had = |source: &Source<'_>| match (source.written, source.known) {
+            (Some(written), _) => written.is_ok(),
+            (None, Some(known)) => known.key_variable.is_none_or(|variable| self.variable(variable).is_some()),
+            (None, None) => false,
+        };
+        let name = |source: Source<'_>| Some(format!("{}/{}", source.name, source.own_model()?));
+        self.sources().filter(can_be_had).filter_map(name).collect()
+    }
+
+    /// All there are: those of the settings, then those that are known.
+    fn sources(&self) -> impl Iterator<Item = Source<'_>> {
+        let written = &self.config.settings.providers;
+        let configured = written.iter().map(|(name, provider)| Source {
+            name,
+            known: KnownProvider::named(name),
+            written: Some(provider),
+        });
+        let is_written = |known: &KnownProvider| written.iter().any(|(name, _)| name == known.name);
+        let others = KNOWN_PROVIDERS.iter().filter(move |known| !is_written(known));
+        configured.chain(others.map(|known| Source { name: known.name, known: Some(known), written: None }))
+    }
+
+    fn source(&self, name: &str) -> Option<Source<'_>> {
+        self.sources().find(|source| source.name == name)
+    }
+
+    /// `provider/model`, a provider alone, or a model of the usual provider. Models have slashes in their names, too.
+    fn wanted<'a>(&'a self, name: Option<&'a str>) -> Result<Wanted<'a>, Failure> {
+        let Some(name) = name.filter(|name| !name.trim().is_empty()) else {
+            return self.usual().map(|source| Wanted { source, model: None });
+        };
+        let (before, after) = name.split_once('/').map_or((name, None), |(before, after)| (before, Some(after)));
+        match self.source(before) {
+            Some(source) => Ok(Wanted { source, model: after.filter(|model| !model.is_empty()) }),
+            None => {
+                let usual = self.usual().map_err(|failure| absent::unknown(failure, before, self.sources()))?;
+                Ok(Wanted { source: usual, model: Some(name) })
+            }
+        }
+    }
+
+    /// The provider that is used when nobody names one: that of the settings' model, else the first that can be used.
+    fn usual(&self) -> Result<Source<'_>, Failure> {
+        let settled = self.config.settings.model.as_deref().and_then(|model| model.split('/').next());
+        let found = settled.and_then(|name| self.source(name));
+        found
+            .or_else(|| self.sources().find(|source| self.is_ready(source)))
+            .ok_or_else(|| absent::no_model(&self.user_file()))
+    }
+
+    /// Whether it can be asked without anybody saying more. A local server counts once somebody has configured it.
+    fn is_ready(&self, source: &Source<'_>) -> bool {
+        let has_key = matches!(source.written, Some(Ok(ProviderSettings { api_key: Some(_), .. })));
+        match source.known.and_then(|known| known.key_variable) {
+            Some(variable) => has_key || self.variable(variable).is_some(),
+            None => source.written.is_some(),
+        }
+    }
+
+    /// Expands what was written, on a thread of its own: the program that knows a secret takes its time.
+    async fn resolve(&self, settings: ProviderSettings) -> Result<ResolvedProvider, Failure> {
+        let (configuration, config) = (Arc::clone(&self.configuration), Arc::clone(&self.config));
+        let (done, resolved) = oneshot::channel();
+        std::thread::spawn(move || {
+            let store = configuration.secrets(&config.settings);
+            let secrets = |name: &str| {
+                let found = store.lookup(name).map_err(|error| error.to_string())?;
+                Ok(found.value.reveal().to_owned())
+            };
+            let with = Resolving { around: &configuration.around, settings: &config.settings, secrets: &secrets };
+            // Nobody may be waiting any more.
+            let _ = done.send(settings.resolve(&with));
+        });
+        let resolved = resolved.await.map_err(|_| Failure::other("it was lost on the way"))?;
+        resolved.map_err(|problem| broken(&problem))
+    }
+
+    fn provider(
+        &self,
+        source: Source<'_>,
+        settings: Option<&ProviderSettings>,
+        resolved: Option<&ResolvedProvider>,
+        model: Option<&str>,
+    ) -> Result<Provider, Failure> {
+        let known = source.known;
+        let written_format = settings.and_then(|settings| settings.format).or(known.map(|known| known.format));
+        let model = model.or_else(|| source.own_model()).ok_or_else(|| absent::unnamed(source.name))?;
+        let max_tokens = settings.and_then(|settings| settings.max_tokens).or(known.map(|known| known.max_tokens));
+        let (base_url, is_own) = self.address(source, resolved)?;
+        let key = resolved.and_then(|resolved| resolved.api_key.clone()).or_else(|| self.key(known));
+        if let (Some(known), None, true) = (known, &key, is_own)
+            && let Some(variable) = known.key_variable
+        {
+            return Err(absent::no_key(known.name, variable, &self.user_file()));
+        }
+        Ok(Provider {
+            format: format(written_format.ok_or_else(|| Failure::usage("the provider has no `format`"))?),
+            base_url,
+            key,
+            model: model.to_owned(),
+            max_tokens: max_tokens.unwrap_or(MAX_TOKENS),
+            headers: resolved.map(|resolved| resolved.headers.clone()).unwrap_or_default(),
+        })
+    }
+
+    /// Where it is, and whether that is where everybody finds it: whoever stands in for it may want no key.
+    fn address(&self, source: Source<'_>, resolved: Option<&ResolvedProvider>) -> Result<(Url, bool), Failure> {
+        if let Some(url) = resolved.and_then(|resolved| resolved.base_url.clone()) {
+            return Ok((url, false));
+        }
+        let variable = source.known.and_then(|known| known.url_variable);
+        if let Some((variable, text)) = variable.and_then(|variable| Some((variable, self.variable(variable)?))) {
+            let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            let bad = || Failure::usage(format_args!("{variable} is no URL that begins with http:// or https://"));
+            return url.map(|url| (url, false)).ok_or_else(bad);
+        }
+        let own = source.known.and_then(|known| Url::parse(known.base_url).ok());
+        own.map(|url| (url, true)).ok_or_else(|| Failure::usage("the provider has no `baseUrl`"))
+    }
+
+    fn key(&self, known: Option<&KnownProvider>) -> Option<Secret> {
+        known.and_then(|known| known.key_variable).and_then(|variable| self.variable(variable)).map(Secret::new)
+    }
+
+    /// A variable that says something.
+    fn variable(&self, name: &str) -> Option<String> {
+        let value = self.configuration.around.var(name)?.to_str()?.trim();
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+
+    fn user_file(&self) -> String {
+        self.configuration.places.user.display().to_string()
+    }
+}
+
+impl<'a> Source<'a> {
+    /// What somebody wrote; fails where that cannot be used.
+    fn settings(self) -> Result<Option<&'a ProviderSettings>, Failure> {
+        match self.written {
+            None => Ok(None),
+            Some(Ok(settings)) => Ok(Some(settings)),
+            Some(Err(problems)) => Err(problems
+                .first()
+                .map_or_else(|| Failure::usage(format_args!("the provider `{}` cannot be read", self.name)), broken)),
+        }
+    }
+
+    /// The model it is asked for where nobody names one.
+    fn own_model(self) -> Option<&'a str> {
+        let written = self.written.and_then(|written| written.as_ref().ok());
+        written.and_then(|settings| settings.model.as_deref()).or(self.known.map(|known| known.model))
+    }
+}
+
+fn options(resolved: Option<&ResolvedProvider>) -> NetOptions {
+    let mut options = NetOptions::default();
+    if let Some(resolved) = resolved {
+        options.proxy.clone_from(&resolved.proxy);
+        options.extra_ca.clone_from(&resolved.ca);
+    }
+    options
+}
+
+fn format(format: ProviderFormat) -> Format {
+    match format {
+        ProviderFormat::Anthropic => Format::Anthropic,
+        ProviderFormat::Chat => Format::ChatCompletions,
+        ProviderFormat::Responses => Format::Responses,
+    }
+}
+
+fn effort(effort: ProviderEffort) -> Effort {
+    match effort {
+        ProviderEffort::Low => Effort::Low,
+        ProviderEffort::Medium => Effort::Medium,
+        ProviderEffort::High => Effort::High,
+    }
+}

@@ -1,0 +1,120 @@
+use std::path::Path;
+
+use anstream::ColorChoice;
+use wharf_spec::Surroundings;
+
+use super::*;
+use crate::configured::ConfigArgs;
+use crate::console::{Console, Manner};
+use crate::failure::{Kind, render};
+
+/// The models of a configuration and an environment.
+fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> Models {
+    let file = directory.join("config.json");
+    std::fs::write(&file, settings).unwrap();
+    let named = [("WHARF_CONFIG", file.to_str().unwrap())];
+    let env = named.iter().chain(variables).map(|(name, value)| (name.into(), value.into())).collect();
+    let around = Surroundings { env, cwd: directory.to_owned() };
+    let console = Arc::new(Console::new(Manner { json: false, debug: false, color: ColorChoice::Never }));
+    Models::new(&Arc::new(Configuration::new(ConfigArgs::default(), &around, console))).unwrap()
+}
+
+/// What was chosen, in a line: `name format url key`.
+fn told(chosen: &Chosen) -> String {
+    let Provider { format, base_url, key, .. } = chosen.model.provider();
+    let key = key.as_ref().map_or("-", Secret::reveal);
+    format!("{} {format} {base_url} {key}", chosen.name)
+}
+
+async fn check(settings: &str, variables: &[(&str, &str)], name: Option<&str>, expected: Result<&str, &str>) {
+    let directory = tempfile::tempdir().unwrap();
+    let found = models(directory.path(), settings, variables).choose(name).await;
+    let found = found.map(|chosen| told(&chosen)).map_err(|failure| {
+        assert_eq!(failure.kind, Kind::Usage);
+        render(&failure)
+    });
+    match (found, expected) {
+        (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+        (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),
+        (found, expected) => panic!("{found:?} and not {expected:?}"),
+    }
+}
+
+const KEYS: &[(&str, &str)] = &[("ANTHROPIC_API_KEY", "a-1"), ("OPENAI_API_KEY", "o-1")];
+const OWN: &str = r#"{"providers": {"own": {"format": "chat", "baseUrl": "http://10.0.0.7:9/v1", "model": "small"}}}"#;
+const SONNET: &str = "anthropic/claude-sonnet-5 anthropic https://api.anthropic.com/ a-1";
+const GPT: &str = "openai/gpt-5.6 responses https://api.openai.com/ o-1";
+
+#[tokio::test]
+async fn whoever_says_it_last_is_heard() {
+    check("{}", KEYS, None, Ok(SONNET)).await;
+    check("{}", &KEYS[1..], None, Ok(GPT)).await;
+    check(r#"{"model": "openai"}"#, KEYS, None, Ok(GPT)).await;
+    let variable = &[KEYS[0], KEYS[1], ("WHARF_MODEL", "anthropic")];
+    check(r#"{"model": "openai"}"#, variable, None, Ok(SONNET)).await;
+    check(r#"{"model": "openai"}"#, variable, Some("openai/gpt-5.6"), Ok(GPT)).await;
+    check(OWN, KEYS, None, Ok("own/small chat http://10.0.0.7:9/v1 -")).await;
+}
+
+#[tokio::test]
+async fn a_name_is_a_provider_a_model_or_both() {
+    for (name, expected) in [
+        ("ollama", "ollama/gpt-oss:20b chat http://127.0.0.1:11434/ -"),
+        ("ollama/hf.co/some/model:q4", "ollama/hf.co/some/model:q4 chat http://127.0.0.1:11434/ -"),
+        ("llama/", "llama/default chat http://127.0.0.1:8080/ -"),
+        ("openai-chat/gpt-5.4", "openai-chat/gpt-5.4 chat https://api.openai.com/ o-1"),
+        ("claude-opus-5", "anthropic/claude-opus-5 anthropic https://api.anthropic.com/ a-1"),
+        ("vendor/model", "anthropic/vendor/model anthropic https://api.anthropic.com/ a-1"),
+    ] {
+        check("{}", KEYS, Some(name), Ok(expected)).await;
+    }
+    check(r#"{"model": "openai/x"}"#, KEYS, Some("y"), Ok("openai/y responses https://api.openai.com/ o-1")).await;
+}
+
+#[tokio::test]
+async fn an_address_and_a_key_come_from_where_they_are_written() {
+    let elsewhere = &[("ANTHROPIC_BASE_URL", "http://127.0.0.1:7/")];
+    check("{}", elsewhere, Some("anthropic/m"), Ok("anthropic/m anthropic http://127.0.0.1:7/ -")).await;
+    check("{}", &[("ANTHROPIC_BASE_URL", "hush")], Some("anthropic"), Err("ANTHROPIC_BASE_URL is no URL")).await;
+    let written = r#"{"providers": {"openai": {"apiKey": "${OTHER}", "format": "chat", "baseUrl": "http://h/"}}}"#;
+    check(written, &[("OTHER", "x-1")], None, Ok("openai/gpt-5.6 chat http://h/ x-1")).await;
+    check(written, KEYS, None, Err("the variable `OTHER` is not set")).await;
+    check(r#"{"providers": {"openai": {"format": 1}}}"#, KEYS, Some("openai"), Err("`format` is not one of")).await;
+}
+
+#[tokio::test]
+async fn without_a_key_it_is_said_how_to_set_one() {
+    for (settings, name, expected) in [
+        ("{}", None, "no key is set"),
+        ("{}", None, "everything but the conversation works"),
+        ("{}", Some("anthropic"), "set ANTHROPIC_API_KEY"),
+        ("{}", Some("openai/x"), "--model ollama/MODEL"),
+        ("{}", Some("antropic/x"), "did you mean `anthropic`?"),
+        (r#"{"providers": {"own": {"format": "chat", "baseUrl": "http://h"}}}"#, Some("own"), "--model own/MODEL"),
+    ] {
+        check(settings, &[("OPENAI_API_KEY", " ")], name, Err(expected)).await;
+    }
+}
+
+#[tokio::test]
+async fn limits_are_the_providers_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = r#"{"providers": {"own": {"format": "chat", "baseUrl": "http://h", "model": "m", "maxTokens": 9,
+        "contextTokens": 5000, "effort": "high", "headers": {"X-A": "b"}}}}"#;
+    let models = models(directory.path(), text, KEYS);
+    let own = models.choose(Some("own")).await.unwrap();
+    assert_eq!((own.limits.context, own.effort), (5000, Some(Effort::High)));
+    let provider = own.model.provider();
+    assert_eq!((provider.max_tokens, provider.headers[0].0.as_str()), (9, "X-A"));
+    let local = models.choose(Some("llama")).await.unwrap();
+    assert_eq!((local.limits.context, local.model.provider().max_tokens, local.effort), (32_768, 8192, None));
+    let expected = [
+        "own/m",
+        "anthropic/claude-sonnet-5",
+        "openai/gpt-5.6",
+        "openai-chat/gpt-5.6",
+        "ollama/gpt-oss:20b",
+        "llama/default",
+    ];
+    assert_eq!(models.names(), expected);
+}

@@ -1,0 +1,18 @@
+//! The last lines of a server that a running `wharf` holds, for where there is no log of it.
+
+use serde_json::{Value, json};
+use wharf::Voice;
+
+use super::tail::Entry;
+use crate::control::Remote;
+use crate::session::Session;
+
+/// What the server wrote last; nothing where nobody holds it.
+pub async fn ask(session: &Session, id: &str) -> Vec<Entry> {
+    let Some(mut remote) = Remote::find(session).await else { return Vec::new() };
+    let Ok(known) = remote.call("mcp.get", json!({ "id": id })).await else { return Vec::new() };
+    session.console.say(format_args!("asked the running wharf, process {}", remote.pid));
+    let line =
+        |text: &str| Entry { time: String::new(), server: id.to_owned(), voice: Voice::Server, text: text.to_owned() };
+    known["stderr"].as_array().into_iter().flatten().filter_map(Value::as_str).map(line).collect()
+}

@@ -1,0 +1,160 @@
+//! `wharf run`: one task for the agent, without a terminal.
+//!
+//! Nobody is asked anything: what a person would be asked about is denied, and the model is told which rule would allow it.
+
+mod driver;
+mod ended;
+mod events;
+mod spent;
+mod text;
+
+use std::time::Duration;
+
+use wharf::{Host, HostError, WhenAsked};
+use wharf_agent::{AgentLimits, Block};
+use wharf_spec::Untrusted;
+
+use self::driver::Driver;
+use crate::chat::Chat;
+use crate::chat::models::{Chosen, Models};
+use crate::control::Control;
+use crate::failure::{Failure, Outcome};
+use crate::fleet::{Fleet, Known};
+use crate::hosting::{Standing, start_standing};
+use crate::session::{Common, Session, timeout};
+use crate::stdin::read_all;
+
+/// How long servers may take to get ready before the model is asked without them.
+const SETTLING: Duration = Duration::from_secs(10);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The answer goes to stdout as it comes, what is called to stderr. With --json every event is a document on a line of its
+own; docs/agent.md lists them. Calls that would be asked about are denied; rules and `trust` allow them, see
+docs/permissions.md.
+
+The exit code is 0 when the model is done, 1 when it was ended (a loop, too many requests, too long an answer) or failed,
+2 without a model, 3 when it cannot be reached, 4 when it does not take the key, 7 when it says nothing any more, 130 when
+somebody cancelled.
+
+Examples:
+  wharf run \"what changed in this repository today?\"
+  git diff | wharf run --server git -
+  wharf run --model ollama/gpt-oss:20b --json \"add 2 and 3\" | jq -r 'select(.event == \"ended\") | .text'
+  wharf run --resume \"and yesterday?\"")]
+pub struct Args {
+    /// What to do; `-` reads it from stdin
+    #[arg(value_name = "TASK", required = true)]
+    task: Vec<String>,
+    /// Talk to this model: `provider/model`
+    #[arg(long, value_name = "MODEL", help_heading = "Conversation")]
+    model: Option<String>,
+    /// Go on with a conversation: the last one, or the one of this name
+    #[arg(
+        long,
+        value_name = "CONVERSATION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = LAST,
+        help_heading = "Conversation"
+    )]
+    resume: Option<String>,
+    /// End the run after this many requests to the model
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Conversation")]
+    max_requests: Option<u32>,
+    /// Allow whatever a person would be asked about; what rules deny stays denied
+    #[arg(long, help_heading = "Conversation")]
+    dangerously_skip_permissions: bool,
+    /// Use this server only; may be repeated
+    #[arg(long = "server", value_name = "ID", help_heading = "Server")]
+    servers: Vec<String>,
+    /// How long to wait for servers before the model is asked: seconds, or "250ms"; 10
+    #[arg(long, value_name = "TIME", value_parser = timeout, help_heading = "Server")]
+    settle: Option<Duration>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Stands for the last conversation.
+const LAST: &str = "last";
+
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    for id in &args.servers {
+        session.configuration.find(id)?;
+    }
+    let task = task(args).await?;
+    let chosen = bounded(Models::of(session)?.choose(args.model.as_deref()).await?, args.max_requests);
+    let known = Known::resolve(session, session.configuration.config()?.clone(), &args.servers).await;
+    warn_of_absent(session, &known);
+    let host = start_standing(session, &known.entries, standing(args)).await?;
+    let fleet = Fleet::new(session, host, known, &args.servers);
+    let mut chat = Chat::new(session, &fleet.host);
+    chat.choose(chosen);
+    let had = match &args.resume {
+        Some(id) => resume(session, &mut chat, id).await?,
+        None => Vec::new(),
+    };
+    let control = Control::open(session);
+    settle(session, &fleet.host, &had, args.settle.unwrap_or(SETTLING)).await;
+    Driver::begin(&fleet, chat, control, vec![Block::Text(task)])?.live().await
+}
+
+/// What to do. Several words are one task.
+async fn task(args: &Args) -> Result<String, Failure> {
+    let text = match args.task.as_slice() {
+        [dash] if dash == "-" => {
+            read_all().await.map_err(|error| Failure::usage(format_args!("stdin cannot be read: {error}")))?
+        }
+        words => words.join(" "),
+    };
+    match text.trim() {
+        "" => Err(Failure::usage("there is nothing to do").hint("wharf run \"what there is to do\"")),
+        task => Ok(task.to_owned()),
+    }
+}
+
+fn bounded(chosen: Chosen, max_requests: Option<u32>) -> Chosen {
+    let requests = max_requests.unwrap_or(chosen.limits.requests);
+    Chosen { limits: AgentLimits { requests, ..chosen.limits }, ..chosen }
+}
+
+/// Nobody is there to be asked.
+fn standing(args: &Args) -> Standing {
+    let when_asked = if args.dangerously_skip_permissions { WhenAsked::Allow } else { WhenAsked::Ask };
+    Standing { asker: None, when_asked, sink: None }
+}
+
+/// Says which servers the model goes without.
+fn warn_of_absent(session: &Session, known: &Known) {
+    for (id, why) in &known.failures {
+        session.console.warn(format_args!("{id}: {}", Untrusted::new(why.error.message.as_str())));
+    }
+}
+
+/// Goes on with a conversation, and tells which servers it had.
+async fn resume(session: &Session, chat: &mut Chat<'_>, id: &str) -> Result<Vec<String>, Failure> {
+    let going = chat.resume(Some(id.to_owned()).filter(|id| id != LAST)).await?;
+    for problem in &going.problems {
+        session.console.warn(Untrusted::new(problem.as_str()));
+    }
+    Ok(going.servers)
+}
+
+/// Waits for the servers, but not for long: what they offer later is offered from then on. Lazy ones are woken where the
+/// conversation had them.
+async fn settle(session: &Session, host: &Host, had: &[String], time: Duration) {
+    let all = async {
+        for server in had {
+            if let Err(error @ HostError::UnknownServer { .. }) = host.ready(server).await {
+                session.console.warn(format_args!("the conversation had a server that is not there: {error}"));
+            }
+        }
+        host.settled().await;
+    };
+    let _ = tokio::time::timeout(time, all).await;
+    for status in host.status() {
+        if let Some(trouble) = status.last_error.filter(|_| status.connected.is_none()) {
+            session.console.warn(format_args!("{}: {}", status.name, Untrusted::new(trouble.to_string())));
+        }
+    }
+}

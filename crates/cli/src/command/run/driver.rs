@@ -1,0 +1,184 @@
+//! One run, from what was said to its end: what happens is shown, what others ask is answered.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wharf_agent::{Block, Ending, Run, RunEvent};
+use wharf_config::{Config, load};
+
+use super::ended::ended;
+use super::events::Events;
+use super::spent::Spent;
+use super::text::Text;
+use crate::chat::Chat;
+use crate::control::{Control, Order, Request, rows};
+use crate::failure::{Failure, Outcome};
+use crate::fleet::Fleet;
+use crate::session::Session;
+
+/// A run, and whoever follows it.
+pub struct Driver<'a> {
+    fleet: &'a Fleet<'a>,
+    chat: Chat<'a>,
+    control: Option<Control>,
+    /// Nothing once it is over.
+    under_way: Option<UnderWay>,
+}
+
+struct UnderWay {
+    run: Run,
+    show: Show,
+}
+
+/// How a run is shown.
+enum Show {
+    Text(Text),
+    Events(Events),
+}
+
+/// What happened.
+enum News {
+    Run(Option<RunEvent>),
+    Ordered(Order),
+}
+
+impl<'a> Driver<'a> {
+    /// Says something to the model.
+    pub fn begin(
+        fleet: &'a Fleet<'a>,
+        mut chat: Chat<'a>,
+        control: Option<Control>,
+        said: Vec<Block>,
+    ) -> Result<Self, Failure> {
+        let run = chat.begin(said)?;
+        let show = Show::new(fleet, &chat)?;
+        Ok(Self { fleet, chat, control, under_way: Some(UnderWay { run, show }) })
+    }
+
+    /// Goes on until the run is over. Dropped before, the run is cancelled, and its servers are told.
+    pub async fn live(mut self) -> Outcome {
+        loop {
+            match self.next().await {
+                News::Run(Some(RunEvent::Ended(ending))) => return self.over(&ending).await,
+                News::Run(Some(event)) => self.heard(&event)?,
+                News::Run(None) => return Err(Failure::other("the run was lost on the way")),
+                News::Ordered(order) => self.ordered(order).await,
+            }
+        }
+    }
+
+    /// Says what happened; deciding what to do about it is `live`'s.
+    async fn next(&mut self) -> News {
+        tokio::select! {
+            biased;
+            event = next_of(&mut self.under_way) => News::Run(event),
+            order = ordered(&mut self.control) => News::Ordered(order),
+        }
+    }
+
+    fn heard(&mut self, event: &RunEvent) -> Result<(), Failure> {
+        self.chat.heard(event);
+        self.under_way.as_mut().map_or(Ok(()), |under_way| under_way.show.event(event))
+    }
+
+    async fn over(&mut self, ending: &Ending) -> Outcome {
+        self.chat.leave().await;
+        match self.under_way.take() {
+            Some(under_way) => under_way.show.over(ending),
+            None => ended(ending),
+        }
+    }
+
+    async fn ordered(&mut self, order: Order) {
+        match order.request.clone() {
+            Request::List => reply(order, rows::list(self.fleet)),
+            Request::One(id) => reply(order, rows::one(self.fleet, &id)),
+            Request::Reload => {
+                let reloaded = reload(self.fleet).await;
+                reply(order, reloaded);
+            }
+            Request::Cancel => {
+                self.under_way.iter_mut().for_each(|under_way| under_way.run.cancel());
+                order.answer(json!({ "cancelled": true }));
+            }
+        }
+    }
+}
+
+impl Drop for Driver<'_> {
+    /// What is still under way is withdrawn, and servers hear of it before they are closed.
+    fn drop(&mut self) {
+        if let Some(UnderWay { mut run, mut show }) = self.under_way.take() {
+            run.cancel();
+            self.fleet.session.last_word(async move {
+                while let Some(event) = run.next().await {
+                    // Nobody is left to be told of what cannot be shown.
+                    if let RunEvent::Ended(ending) = &event {
+                        return drop(show.over(ending));
+                    }
+                    let _ = show.event(&event);
+                }
+            });
+        }
+    }
+}
+
+impl Show {
+    fn new(fleet: &Fleet<'_>, chat: &Chat<'_>) -> Result<Self, Failure> {
+        let (console, registry) = (fleet.session.console.clone(), Arc::clone(fleet.host.registry()));
+        let spent = Spent::new(chat);
+        Ok(match console.manner.json {
+            true => Self::Events(Events::begin(console, registry, spent, fleet)?),
+            false => Self::Text(Text::new(console, registry, spent)),
+        })
+    }
+
+    fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
+        match self {
+            Self::Text(text) => text.event(event),
+            Self::Events(events) => events.event(event),
+        }
+    }
+
+    fn over(self, ending: &Ending) -> Outcome {
+        match self {
+            Self::Text(text) => text.over()?,
+            Self::Events(events) => return events.over(ending),
+        }
+        ended(ending)
+    }
+}
+
+fn reply(order: Order, result: Result<Value, Failure>) {
+    match result {
+        Ok(result) => order.answer(result),
+        Err(failure) => order.refuse(&failure),
+    }
+}
+
+async fn reload(fleet: &Fleet<'_>) -> Result<Value, Failure> {
+    let config = read(fleet.session).await?;
+    Ok(rows::reloaded(&fleet.reload(config).await))
+}
+
+/// What is configured now.
+async fn read(session: &Session) -> Result<Arc<Config>, Failure> {
+    let (places, around) = (session.configuration.places.clone(), session.surroundings.clone());
+    let read = tokio::task::spawn_blocking(move || load(&places, &around)).await;
+    read.map(Arc::new).map_err(Failure::other)
+}
+
+/// The next event of a run; never, where there is none.
+async fn next_of(under_way: &mut Option<UnderWay>) -> Option<RunEvent> {
+    match under_way {
+        Some(under_way) => under_way.run.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn ordered(control: &mut Option<Control>) -> Order {
+    match control {
+        Some(control) => control.next().await,
+        None => std::future::pending().await,
+    }
+}

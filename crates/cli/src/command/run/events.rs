@@ -1,0 +1,138 @@
+//! A run for programs: a document on a line for each event. docs/agent.md has the contract.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use wharf::tools::Registry;
+use wharf_agent::{Ending, ResultBlock, RunEvent};
+use wharf_spec::ServerName;
+use wharf_wire::Raw;
+
+use super::ended::{failure, word};
+use super::spent::{Spent, Usage};
+use crate::chat::tool_name::ToolName;
+use crate::clock::millis;
+use crate::console::Console;
+use crate::failure::{self, Failure, Outcome, Told};
+use crate::fleet::Fleet;
+
+const SCHEMA: u32 = 1;
+
+/// Writes one run.
+pub struct Events {
+    console: Arc<Console>,
+    registry: Arc<Registry>,
+    spent: Spent,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    event: Event<'a>,
+}
+
+/// What happened, as it is written. Texts are raw; JSON escapes them.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event<'a> {
+    Begun { model: &'a str, conversation: Option<&'a str>, servers: Vec<&'a str> },
+    Asking { request: u32 },
+    Text { text: &'a str },
+    Thinking { text: &'a str },
+    ToolBegun { id: &'a str, tool: &'a str, server: Option<&'a str>, name: Option<&'a str>, arguments: &'a Raw },
+    ToolProgress { id: &'a str, done: f64, total: Option<f64>, message: Option<&'a str> },
+    ToolEnded { id: &'a str, is_error: bool, duration_ms: u64, content: Vec<Content<'a>> },
+    Noted { from: &'a str, text: &'a str },
+    Usage { input: u64, output: u64, cached: u64 },
+    Shortened { results: usize },
+    Repeated { tool: &'a str, times: u32 },
+    Ended { ending: &'a str, text: &'a str, usage: Usage, error: Option<Told<'a>> },
+}
+
+/// A part of a result. Of a picture, what it is and how large.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    Text { text: &'a str },
+    Image { media_type: &'a str, bytes: usize },
+}
+
+impl Events {
+    /// Writes that it begins.
+    pub fn begin(
+        console: Arc<Console>,
+        registry: Arc<Registry>,
+        spent: Spent,
+        fleet: &Fleet<'_>,
+    ) -> Result<Self, Failure> {
+        let known = fleet.known();
+        let servers: Vec<&ServerName> = known.entries.iter().map(|entry| &entry.name).collect();
+        let events = Self { console, registry, spent };
+        events.write(Event::Begun {
+            model: &events.spent.model,
+            conversation: events.spent.conversation.as_deref(),
+            servers: servers.into_iter().map(ServerName::as_str).collect(),
+        })?;
+        Ok(events)
+    }
+
+    pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
+        self.spent.heard(event);
+        let name = named(event).map(|tool| ToolName::of(&self.registry, tool));
+        let (server, name) =
+            name.as_ref().map(|name| (name.server.as_deref(), name.name.as_deref())).unwrap_or_default();
+        let told = match event {
+            RunEvent::Asking { request } => Event::Asking { request: *request },
+            RunEvent::Text(text) => Event::Text { text },
+            RunEvent::Thinking(text) => Event::Thinking { text },
+            RunEvent::CallBegun { id, tool, arguments } => Event::ToolBegun { id, tool, server, name, arguments },
+            RunEvent::CallProgress { id, progress } => {
+                let message = progress.message.as_deref();
+                Event::ToolProgress { id, done: progress.done, total: progress.total, message }
+            }
+            RunEvent::CallEnded { id, report } => Event::ToolEnded {
+                id,
+                is_error: report.is_error,
+                duration_ms: millis(report.duration),
+                content: report.content.iter().map(content).collect(),
+            },
+            RunEvent::Noted { from, text } => Event::Noted { from, text },
+            RunEvent::Usage { input, output, cached } => {
+                Event::Usage { input: *input, output: *output, cached: *cached }
+            }
+            RunEvent::Shortened { results } => Event::Shortened { results: *results },
+            RunEvent::Repeated { tool, times } => Event::Repeated { tool, times: *times },
+            _ => return Ok(()),
+        };
+        self.write(told)
+    }
+
+    /// Writes how it ended, which is all there is to tell.
+    pub fn over(self, ending: &Ending) -> Outcome {
+        let failure = failure(ending);
+        let error = failure.as_ref().map(Failure::told);
+        let (text, usage) = (self.spent.text.as_str(), self.spent.usage);
+        self.write(Event::Ended { ending: word(ending), text, usage, error })?;
+        Ok(failure.map_or(failure::Ending::Fine, |failure| failure::Ending::Told(failure.kind)))
+    }
+
+    fn write(&self, event: Event<'_>) -> Result<(), Failure> {
+        self.console.document(&Line { schema: SCHEMA, event })
+    }
+}
+
+/// The tool that is called.
+fn named(event: &RunEvent) -> Option<&str> {
+    match event {
+        RunEvent::CallBegun { tool, .. } => Some(tool),
+        _ => None,
+    }
+}
+
+fn content(block: &ResultBlock) -> Content<'_> {
+    match block {
+        ResultBlock::Text(text) => Content::Text { text },
+        ResultBlock::Image { media_type, data } => Content::Image { media_type, bytes: data.len() / 4 * 3 },
+    }
+}

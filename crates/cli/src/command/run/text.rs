@@ -1,0 +1,111 @@
+//! A run for people: the answer on stdout, a line for each call on stderr.
+
+use std::sync::Arc;
+
+use wharf::tools::Registry;
+use wharf_agent::{CallReport, ResultBlock, RunEvent};
+use wharf_spec::Untrusted;
+
+use super::spent::{Spent, Usage};
+use crate::chat::tool_name::ToolName;
+use crate::clock::Took;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::style::{BAD, GOOD, NAME, QUIET, paint};
+
+/// The most of arguments, results and notes that a line shows.
+const LONGEST: usize = 200;
+
+/// Shows one run.
+pub struct Text {
+    console: Arc<Console>,
+    registry: Arc<Registry>,
+    spent: Spent,
+    /// The calls under way: id, tool and arguments, escaped.
+    calls: Vec<(String, String)>,
+    /// Whether what was written last has not ended its line.
+    open: bool,
+}
+
+impl Text {
+    pub fn new(console: Arc<Console>, registry: Arc<Registry>, spent: Spent) -> Self {
+        Self { console, registry, spent, calls: Vec::new(), open: false }
+    }
+
+    pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
+        self.spent.heard(event);
+        match event {
+            RunEvent::Text(text) => return self.text(text),
+            RunEvent::CallBegun { id, tool, arguments } => self.begun(id, tool, arguments.get()),
+            RunEvent::CallEnded { id, report } => return self.called(id, report),
+            RunEvent::Noted { from, text } => self.say(format_args!("note from {}: {}", short(from), short(text))),
+            RunEvent::Shortened { results } => self.say(format_args!("{results} old results were shortened")),
+            RunEvent::Repeated { tool, times } => {
+                let name = ToolName::of(&self.registry, tool);
+                self.console.warn(format_args!("{name} was called {times} times with the same result"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What it has cost.
+    pub fn over(mut self) -> Result<(), Failure> {
+        self.end_line()?;
+        let Usage { requests, input, output, cached } = self.spent.usage;
+        let cached = if cached > 0 { format!(" ({cached} of them cached)") } else { String::new() };
+        let requests = format!("{requests} {}", if requests == 1 { "request" } else { "requests" });
+        let id = self.spent.conversation.as_deref().map(|id| format!(" · --resume={id}")).unwrap_or_default();
+        let model = short(&self.spent.model);
+        self.say(format_args!("{model} · {requests}, {input} tokens read{cached}, {output} written{id}"));
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.open = !text.ends_with('\n');
+        self.console.print(Untrusted::new(text).block())
+    }
+
+    fn end_line(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.open) { self.console.print("\n") } else { Ok(()) }
+    }
+
+    fn begun(&mut self, id: &str, tool: &str, arguments: &str) {
+        let name = paint(NAME, ToolName::of(&self.registry, tool)).to_string();
+        self.calls.push((id.to_owned(), format!("{name} {}", short(arguments))));
+    }
+
+    /// `▸ git.status {} → ok 12 ms`.
+    fn called(&mut self, id: &str, report: &CallReport) -> Result<(), Failure> {
+        self.end_line()?;
+        let at = self.calls.iter().position(|(other, _)| other == id);
+        let call = at.map(|at| self.calls.remove(at).1).unwrap_or_default();
+        let outcome = match report.is_error {
+            false => paint(GOOD, "ok").to_string(),
+            true => paint(BAD, "error").to_string(),
+        };
+        let why = if report.is_error { format!(": {}", words(&report.content)) } else { String::new() };
+        self.console.say(format_args!("{} {call} → {outcome} {}{why}", paint(QUIET, "▸"), Took(report.duration)));
+        Ok(())
+    }
+
+    fn say(&self, text: impl std::fmt::Display) {
+        self.console.say(paint(QUIET, text));
+    }
+}
+
+/// What a tool said went wrong: all of it, since a denial ends with the rule that would allow it.
+fn words(content: &[ResultBlock]) -> String {
+    let texts = content.iter().filter_map(|block| match block {
+        ResultBlock::Text(text) => Some(text.trim()),
+        ResultBlock::Image { .. } => None,
+    });
+    Untrusted::new(texts.collect::<Vec<_>>().join(" ")).shortened(4 * LONGEST).to_string()
+}
+
+fn short(text: &str) -> String {
+    Untrusted::new(text).shortened(LONGEST).to_string()
+}

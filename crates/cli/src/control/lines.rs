@@ -1,0 +1,61 @@
+//! Lines over a socket, bounded.
+
+use std::io;
+
+use tokio::net::UnixStream;
+
+/// The longest line, in either direction.
+pub const LONGEST: usize = 1 << 20;
+
+/// A socket as lines.
+pub struct Lines {
+    stream: UnixStream,
+    /// What came after the last line.
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    pub fn new(stream: UnixStream) -> Self {
+        Self { stream, begun: Vec::new() }
+    }
+
+    /// The next line, without its end; nothing where there is none any more. Dropped while it waits, nothing is lost.
+    pub async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut seen = 0;
+        loop {
+            if let Some(end) = self.begun[seen..].iter().position(|byte| *byte == b'\n').map(|at| seen + at) {
+                let rest = self.begun.split_off(end + 1);
+                let mut line = std::mem::replace(&mut self.begun, rest);
+                line.truncate(end);
+                return Ok(Some(line));
+            }
+            seen = self.begun.len();
+            if seen > LONGEST {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the line is too long"));
+            }
+            self.stream.readable().await?;
+            let mut chunk = [0; 16 << 10];
+            match self.stream.try_read(&mut chunk) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.begun.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends a line. Dropped while it waits, part of it may have gone.
+    pub async fn send(&mut self, mut line: Vec<u8>) -> io::Result<()> {
+        line.push(b'\n');
+        let mut rest = &line[..];
+        while !rest.is_empty() {
+            self.stream.writable().await?;
+            match self.stream.try_write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! What goes over the socket: JSON-RPC 2.0, no batches and no notifications.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Request;
+use super::lines::LONGEST;
+use crate::failure::Failure;
+
+const NO_JSON: i64 = -32700;
+const NO_REQUEST: i64 = -32600;
+const NO_METHOD: i64 = -32601;
+const BAD_PARAMS: i64 = -32602;
+/// A request that failed; `data` is the failure.
+pub const FAILED: i64 = -32000;
+
+/// What somebody calls.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Called {
+    /// `hello`: who are you?
+    Hello,
+    Asked(Request),
+}
+
+/// An error, as it is sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    pub code: i64,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl Fault {
+    fn new(code: i64, message: &str) -> Self {
+        Self { code, message: message.to_owned(), data: None }
+    }
+
+    pub fn of_failure(failure: &Failure, data: Value) -> Self {
+        Self { code: FAILED, message: failure.error.message.clone(), data: Some(data) }
+    }
+
+    pub fn too_long() -> Self {
+        Self::new(NO_REQUEST, "the line is too long")
+    }
+
+    pub fn unanswered() -> Self {
+        Self::new(FAILED, "nobody answered")
+    }
+}
+
+/// A request as a line.
+pub fn request(id: u64, method: &str, params: &Value) -> Vec<u8> {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string().into_bytes()
+}
+
+/// What a line asks for, and the id its answer has.
+pub fn called(line: &[u8]) -> (Value, Result<Called, Fault>) {
+    let Ok(message) = serde_json::from_slice::<Value>(line) else {
+        return (Value::Null, Err(Fault::new(NO_JSON, "the line is no JSON")));
+    };
+    let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
+    let method = message.get("method").and_then(Value::as_str);
+    match (id, method) {
+        (Some(id), Some(method)) if message["jsonrpc"] == "2.0" => (id, named(method, &message["params"])),
+        (id, _) => (id.unwrap_or_default(), Err(Fault::new(NO_REQUEST, "the line is no request"))),
+    }
+}
+
+fn named(method: &str, params: &Value) -> Result<Called, Fault> {
+    Ok(match method {
+        "hello" => Called::Hello,
+        "mcp.list" => Called::Asked(Request::List),
+        "mcp.get" => match params.get("id").and_then(Value::as_str) {
+            Some(id) => Called::Asked(Request::One(id.to_owned())),
+            None => return Err(Fault::new(BAD_PARAMS, "`id` names no server")),
+        },
+        "mcp.reload" => Called::Asked(Request::Reload),
+        "run.cancel" => Called::Asked(Request::Cancel),
+        _ => return Err(Fault::new(NO_METHOD, "there is no such method")),
+    })
+}
+
+/// An answer as a line. One that is too long becomes an error that says so.
+pub fn answer(id: &Value, outcome: Result<Value, Fault>) -> Vec<u8> {
+    let line =
+        |(key, value): (&str, Value)| json!({ "jsonrpc": "2.0", "id": id, (key): value }).to_string().into_bytes();
+    let told = |fault: &Fault| ("error", serde_json::to_value(fault).unwrap_or_default());
+    let whole = line(match &outcome {
+        Ok(result) => ("result", result.clone()),
+        Err(fault) => told(fault),
+    });
+    if whole.len() <= LONGEST { whole } else { line(told(&Fault::new(FAILED, "the answer is too long"))) }
+}
+
+/// What came of a request, from the line of its answer.
+pub fn outcome(line: &[u8]) -> Option<Result<Value, Fault>> {
+    let mut answer: Value = serde_json::from_slice(line).ok()?;
+    match answer.get_mut("error") {
+        Some(error) => serde_json::from_value(error.take()).ok().map(Err),
+        None => answer.get_mut("result").map(|result| Ok(result.take())),
+    }
+}

@@ -1,0 +1,88 @@
+//! Asking a `wharf` that is running.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::lines::Lines;
+use super::message::{outcome, request};
+use super::sockets::{self, own_user};
+use super::{Hello, rows};
+use crate::failure::{Failure, Kind};
+use crate::session::Session;
+
+/// How long somebody may take to say who it is.
+const HELLO_WITHIN: Duration = Duration::from_secs(2);
+/// How long an answer is waited for: a little longer than the other side takes at most.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
+
+/// A running `wharf` with the servers of this working directory and these configuration flags.
+pub struct Remote {
+    pub pid: u32,
+    lines: Lines,
+    asked: u64,
+}
+
+impl Remote {
+    /// The newest that is running; nothing where there is none.
+    pub async fn find(session: &Session) -> Option<Self> {
+        let directory = sockets::directory(&session.surroundings, session.configuration.state.as_deref())?;
+        Self::find_in(&directory, &Hello::of(session)).await
+    }
+
+    /// The same; fails where there is none.
+    pub async fn required(session: &Session) -> Result<Self, Failure> {
+        Self::find(session).await.ok_or_else(|| {
+            Failure::of(Kind::Unreachable, "no wharf is running with the configuration of this directory").hint(
+                "`wharf` and `wharf run` can be asked while they run, from the same directory with the same --config",
+            )
+        })
+    }
+
+    pub(super) async fn find_in(directory: &Path, own: &Hello) -> Option<Self> {
+        let directory = directory.to_owned();
+        let sockets = tokio::task::spawn_blocking(move || sockets::live(&directory)).await.unwrap_or_default();
+        for socket in sockets {
+            match timeout(HELLO_WITHIN, Self::meet(socket)).await {
+                Ok(Some((remote, hello))) if hello.is_alike(own) && hello.pid != own.pid => return Some(remote),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    async fn meet(socket: PathBuf) -> Option<(Self, Hello)> {
+        let stream = UnixStream::connect(socket).await.ok()?;
+        stream.peer_cred().ok().filter(|peer| peer.uid() == own_user())?;
+        let mut remote = Self { pid: 0, lines: Lines::new(stream), asked: 0 };
+        let hello: Hello = serde_json::from_value(remote.call("hello", json!({})).await.ok()?).ok()?;
+        remote.pid = hello.pid;
+        Some((remote, hello))
+    }
+
+    /// Asks for something and waits for it.
+    pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+        self.asked += 1;
+        let line = request(self.asked, method, &params);
+        let exchange = async {
+            self.lines.send(line).await?;
+            self.lines.next().await
+        };
+        let pid = self.pid;
+        let answered = timeout(ANSWERED_WITHIN, exchange).await;
+        let answered = answered.map_err(|_| {
+            Failure::of(Kind::TimedOut, format_args!("the running wharf, process {pid}, does not answer"))
+        })?;
+        let gone = || Failure::of(Kind::Unreachable, format_args!("the running wharf, process {pid}, has gone"));
+        let line = answered.ok().flatten().ok_or_else(gone)?;
+        match outcome(&line).ok_or_else(gone)? {
+            Ok(result) => Ok(result),
+            Err(fault) => {
+                Err(fault.data.as_ref().and_then(rows::failure).unwrap_or_else(|| Failure::other(fault.message)))
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+
+use tokio::net::UnixStream;
+use wharf_spec::Surroundings;
+
+use super::lines::{LONGEST, Lines};
+use super::*;
+use crate::failure::Kind;
+
+fn hello(pid: u32, directory: &str) -> Hello {
+    let (version, configuration) = ("0".to_owned(), "usual".to_owned());
+    Hello { pid, directory: directory.to_owned(), version, configuration }
+}
+
+/// A directory of sockets and what is asked from where.
+struct Quay {
+    directory: tempfile::TempDir,
+}
+
+impl Quay {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("run")
+    }
+
+    fn open(&self, pid: u32, directory: &str) -> Control {
+        Control::open_in(&self.path(), hello(pid, directory)).unwrap()
+    }
+
+    async fn find(&self, directory: &str) -> Option<Remote> {
+        Remote::find_in(&self.path(), &hello(0, directory)).await
+    }
+
+    /// As if it had been opened long before the others.
+    fn make_older(&self, name: &str) {
+        use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+        let time = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
+        let times = Timestamps { last_access: time, last_modification: time };
+        utimensat(CWD, self.path().join(name), &times, AtFlags::empty()).unwrap();
+    }
+
+    fn names(&self) -> Vec<String> {
+        let files = std::fs::read_dir(self.path()).unwrap();
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_request_goes_to_who_holds_the_host_and_its_answer_comes_back() {
+    let quay = Quay::new();
+    let mut control = quay.open(7, "/here");
+    let mut remote = quay.find("/here").await.unwrap();
+    assert_eq!(remote.pid, 7);
+    let answering = async {
+        for expected in [Request::List, Request::One("git".to_owned()), Request::Reload] {
+            let order = control.next().await;
+            assert_eq!(order.request, expected);
+            order.answer(json!({"items": [1]}));
+        }
+        control.next().await.refuse(&Failure::usage("there is no run").hint("begin one"));
+        drop(control.next().await);
+    };
+    let asking = async {
+        for (method, params) in [("mcp.list", json!({})), ("mcp.get", json!({"id": "git"})), ("mcp.reload", json!({}))]
+        {
+            assert_eq!(remote.call(method, params).await.unwrap(), json!({"items": [1]}), "{method}");
+        }
+        let refused = remote.call("run.cancel", json!({})).await.unwrap_err();
+        assert_eq!((refused.kind, refused.error.message.as_str()), (Kind::Usage, "there is no run"));
+        assert_eq!(refused.hints, ["begin one"]);
+        let dropped = remote.call("run.cancel", json!({})).await.unwrap_err();
+        assert_eq!(dropped.error.message, "nobody answered");
+    };
+    tokio::join!(answering, asking);
+}
+
+#[tokio::test]
+async fn nobody_but_the_user_can_get_at_it_and_it_is_gone_with_its_host() {
+    let quay = Quay::new();
+    let control = quay.open(7, "/here");
+    let mode = |path: PathBuf| std::fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!((mode(quay.path()), mode(quay.path().join("7.sock"))), (0o700, 0o600));
+    drop(control);
+    assert_eq!(quay.names(), [""; 0]);
+    assert!(quay.find("/here").await.is_none());
+    std::fs::set_permissions(quay.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = Control::open_in(&quay.path(), hello(7, "/here")).err().unwrap();
+    assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
+}
+
+#[tokio::test]
+async fn the_newest_of_the_same_directory_is_found_and_no_other() {
+    let quay = Quay::new();
+    let _elsewhere = quay.open(1, "/elsewhere");
+    assert!(quay.find("/here").await.is_none());
+    let _older = quay.open(2, "/here");
+    let newer = quay.open(3, "/here");
+    quay.make_older("2.sock");
+    assert_eq!(quay.find("/here").await.unwrap().pid, 3);
+    drop(newer);
+    assert_eq!(quay.find("/here").await.unwrap().pid, 2);
+    let other = Hello { configuration: "other".to_owned(), ..hello(0, "/here") };
+    assert!(Remote::find_in(&quay.path(), &other).await.is_none());
+}
+
+#[tokio::test]
+async fn what_was_left_behind_is_removed() {
+    let quay = Quay::new();
+    let control = quay.open(7, "/here");
+    // Bound and closed without being removed, as by a process that was killed.
+    drop(std::os::unix::net::UnixListener::bind(quay.path().join("8.sock")).unwrap());
+    std::fs::write(quay.path().join("notes.txt"), "").unwrap();
+    assert!(quay.find("/here").await.is_some());
+    let mut names = quay.names();
+    names.sort();
+    assert_eq!(names, ["7.sock", "notes.txt"]);
+    drop(control);
+    drop(std::os::unix::net::UnixListener::bind(quay.path().join("9.sock")).unwrap());
+    let _again = quay.open(9, "/here");
+    assert_eq!(quay.find("/here").await.unwrap().pid, 9);
+}
+
+/// Sends bytes and gives the answer's error code; nothing where there is no answer.
+async fn refused(quay: &Quay, bytes: Vec<u8>) -> Option<i64> {
+    let mut lines = Lines::new(UnixStream::connect(quay.path().join("7.sock")).await.unwrap());
+    // The other side may stop reading in the middle.
+    let _ = lines.send(bytes).await;
+    let line = lines.next().await.ok()??;
+    message::outcome(&line).unwrap().err().map(|fault| fault.code)
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused() {
+    let quay = Quay::new();
+    let _control = quay.open(7, "/here");
+    for (text, expected) in [
+        ("nonsense \u{1b}[31m", -32700),
+        ("[1, 2]", -32600),
+        (r#"{"id": 1, "method": "hello"}"#, -32600),
+        (r#"{"jsonrpc": "2.0", "method": "hello"}"#, -32600),
+        (r#"{"jsonrpc": "2.0", "id": 1, "method": "mcp.rm"}"#, -32601),
+        (r#"{"jsonrpc": "2.0", "id": 1, "method": "mcp.get", "params": [1]}"#, -32602),
+    ] {
+        assert_eq!(refused(&quay, text.as_bytes().to_vec()).await, Some(expected), "{text}");
+    }
+    assert_eq!(refused(&quay, vec![0xff, 0x00]).await, Some(-32700));
+    // Refused while it is read; the rest of it may keep the answer from arriving.
+    let oversized = refused(&quay, vec![b' '; LONGEST + (64 << 10)]).await;
+    assert!(matches!(oversized, Some(-32600) | None), "{oversized:?}");
+    assert!(quay.find("/here").await.is_some());
+}
+
+#[tokio::test]
+async fn many_can_ask_at_once() {
+    let quay = Quay::new();
+    let mut control = quay.open(7, "/here");
+    let mut callers = JoinSet::new();
+    for _ in 0..20 {
+        let path = quay.path();
+        callers.spawn(async move {
+            let mut remote = Remote::find_in(&path, &hello(0, "/here")).await.unwrap();
+            remote.call("mcp.list", json!({})).await.unwrap()
+        });
+    }
+    let answering = async {
+        for count in 0..20 {
+            control.next().await.answer(json!(count));
+        }
+    };
+    let asking = async {
+        let mut answers = Vec::new();
+        while let Some(answer) = callers.join_next().await {
+            answers.push(answer.unwrap().as_u64().unwrap());
+        }
+        answers.sort_unstable();
+        answers
+    };
+    let ((), answers) = tokio::join!(answering, asking);
+    assert_eq!(answers, (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn sockets_lie_in_the_directory_of_this_login_or_beside_what_is_kept() {
+    let login = tempfile::tempdir().unwrap();
+    let state = PathBuf::from("/state/wharf");
+    let found = |runtime: &str| {
+        let env = vec![("XDG_RUNTIME_DIR".into(), runtime.into())];
+        sockets::directory(&Surroundings { env, ..Surroundings::default() }, Some(&state)).unwrap()
+    };
+    let own = login.path().to_str().unwrap();
+    assert_eq!(found(own), login.path().join("wharf"));
+    for other in ["", "run", "/nowhere/at/all"] {
+        assert_eq!(found(other), state.join("run"), "{other}");
+    }
+    std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(found(own), state.join("run"));
+    assert_eq!(sockets::directory(&Surroundings::default(), None), None);
+}

@@ -1,0 +1,97 @@
+//! JSON with a line for each member, letter for letter what it was.
+
+/// The deepest that is still indented further.
+const DEEPEST: usize = 24;
+
+/// Sets JSON on lines of its own. Nothing is decoded, so that numbers, escapes, order and members that stand twice
+/// are seen as they are; a text with line breaks goes on in the next line after each.
+pub fn indented(json: &str) -> String {
+    let mut setting = Setting { text: String::with_capacity(json.len() * 2), depth: 0 };
+    let (mut in_string, mut is_escaped) = (false, false);
+    for letter in json.chars() {
+        if in_string {
+            setting.inside(letter, is_escaped);
+            in_string = is_escaped || letter != '"';
+            is_escaped = !is_escaped && letter == '\\';
+        } else {
+            setting.outside(letter);
+            in_string = letter == '"';
+        }
+    }
+    setting.text
+}
+
+struct Setting {
+    text: String,
+    depth: usize,
+}
+
+impl Setting {
+    fn inside(&mut self, letter: char, is_escaped: bool) {
+        self.text.push(letter);
+        if is_escaped && letter == 'n' {
+            self.line(1);
+        }
+    }
+
+    fn outside(&mut self, letter: char) {
+        match letter {
+            '{' | '[' => {
+                self.text.push(letter);
+                self.depth += 1;
+                self.line(0);
+            }
+            '}' | ']' => self.close(letter),
+            ',' => {
+                self.text.push(letter);
+                self.line(0);
+            }
+            ':' => self.text.push_str(": "),
+            ' ' | '\t' | '\n' | '\r' => {}
+            _ => self.text.push(letter),
+        }
+    }
+
+    /// Nothing stands between the ends of what is empty.
+    fn close(&mut self, letter: char) {
+        self.depth = self.depth.saturating_sub(1);
+        self.text.truncate(self.text.trim_end().len());
+        if !self.text.ends_with(['{', '[']) {
+            self.line(0);
+        }
+        self.text.push(letter);
+    }
+
+    fn line(&mut self, deeper: usize) {
+        self.text.push('\n');
+        self.text.extend(std::iter::repeat_n("  ", self.depth.min(DEEPEST) + deeper));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_letter_stays() {
+        for (json, expected) in [
+            ("{}", "{}"),
+            (r#" { } "#, "{}"),
+            ("7", "7"),
+            (r#"{"a":1,"a":1.50}"#, "{\n  \"a\": 1,\n  \"a\": 1.50\n}"),
+            (
+                r#"{"a":[],"b":[1,{"c":"x, {y}: [z]"}]}"#,
+                "{\n  \"a\": [],\n  \"b\": [\n    1,\n    {\n      \"c\": \"x, {y}: [z]\"\n    }\n  ]\n}",
+            ),
+            (r#"{"a":"one\ntwo \"q\" \\n\u0022"}"#, "{\n  \"a\": \"one\\n\n    two \\\"q\\\" \\\\n\\u0022\"\n}"),
+        ] {
+            assert_eq!(indented(json), expected);
+        }
+    }
+
+    #[test]
+    fn depth_costs_no_more_than_it_should() {
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        assert!(indented(&deep).len() < 20_000 * 60);
+    }
+}

@@ -1,0 +1,144 @@
+//! A text that may be longer than the screen, read page by page.
+
+use unicode_width::UnicodeWidthChar as _;
+use wharf_spec::Untrusted;
+
+use crate::failure::gutter;
+use crate::style::{QUIET, paint};
+
+/// What the gutter takes of a line.
+const GUTTER: usize = 4;
+/// Bounds within which a screen is believed.
+const WIDTHS: std::ops::RangeInclusive<usize> = 20..=300;
+const ROWS: std::ops::RangeInclusive<usize> = 4..=100;
+/// Rows of the screen that are somebody else's: the head of a question, its prompt, the line that is typed on.
+const TAKEN: usize = 10;
+
+/// How much fits on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    pub width: usize,
+    pub rows: usize,
+}
+
+/// An untrusted text, broken into rows, and how far it has been read.
+pub struct Pages {
+    /// Escaped.
+    rows: Vec<String>,
+    /// How many rows make a page.
+    height: usize,
+    /// Where the present page begins.
+    from: usize,
+}
+
+impl Room {
+    /// A screen of this size; the usual one where nobody knows.
+    pub fn of(size: Option<(usize, usize)>) -> Self {
+        let (width, rows) = size.unwrap_or((80, 24));
+        Self { width, rows }
+    }
+}
+
+impl Pages {
+    /// Takes lines as they are, and leaves nothing of them out.
+    pub fn new(text: &str, room: Room) -> Self {
+        let width = room.width.clamp(*WIDTHS.start(), *WIDTHS.end()) - GUTTER;
+        let height = room.rows.saturating_sub(TAKEN).clamp(*ROWS.start(), *ROWS.end());
+        let escaped = text.split('\n').map(|line| Untrusted::new(line).to_string());
+        Self { rows: escaped.flat_map(|line| broken(&line, width)).collect(), height, from: 0 }
+    }
+
+    /// The present page, set apart, and where in the text it is unless that is all of it.
+    pub fn shown(&self) -> String {
+        let rows: Vec<String> = self.rows[self.from..self.end()].iter().map(|row| gutter(row)).collect();
+        let place = self.place().map(|place| format!("\n  {}", paint(QUIET, place)));
+        format!("{}{}", rows.join("\n"), place.unwrap_or_default())
+    }
+
+    /// Goes on to the next page, if there is one.
+    pub fn turn(&mut self) -> bool {
+        let is_more = self.end() < self.rows.len();
+        if is_more {
+            self.from = self.end();
+        }
+        is_more
+    }
+
+    /// How many rows nobody has seen yet.
+    pub fn unseen(&self) -> usize {
+        self.rows.len() - self.end()
+    }
+
+    fn place(&self) -> Option<String> {
+        let (from, end, all) = (self.from + 1, self.end(), self.rows.len());
+        match self.unseen() {
+            0 if self.from == 0 => None,
+            0 => Some(format!("lines {from}–{end} of {all}: that is all")),
+            unseen => Some(format!("lines {from}–{end} of {all}, {unseen} not seen yet · Enter: more")),
+        }
+    }
+
+    fn end(&self) -> usize {
+        self.rows.len().min(self.from + self.height)
+    }
+}
+
+/// A line in pieces that fit.
+fn broken(line: &str, width: usize) -> Vec<String> {
+    let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
+    for letter in line.chars() {
+        let columns = letter.width().unwrap_or(0);
+        if used + columns > width {
+            rows.push(std::mem::take(&mut row));
+            used = 0;
+        }
+        row.push(letter);
+        used += columns;
+    }
+    rows.push(row);
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(pages: &Pages) -> String {
+        anstream::adapter::strip_str(&pages.shown()).to_string()
+    }
+
+    #[test]
+    fn a_text_is_read_to_its_end() {
+        let text: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
+        let mut pages = Pages::new(&text.join("\n"), Room { width: 80, rows: 18 });
+        let mut read = vec![(plain(&pages).lines().count(), pages.unseen())];
+        while pages.turn() {
+            read.push((plain(&pages).lines().count(), pages.unseen()));
+        }
+        assert_eq!(read, [(9, 12), (9, 4), (5, 0)]);
+        assert!(plain(&pages).ends_with("lines 17–20 of 20: that is all"), "{}", plain(&pages));
+        assert!(!pages.turn());
+        assert_eq!(plain(&Pages::new("a\nb", Room::of(None))), "  │ a\n  │ b");
+    }
+
+    #[test]
+    fn nothing_is_left_out_and_nothing_acts() {
+        let room = Room { width: 30, rows: 24 };
+        for text in ["x".repeat(1_000), "漢".repeat(500), "\u{1b}[2J\u{202e}".repeat(90), String::new()] {
+            let pages = Pages::new(&text, room);
+            assert_eq!(pages.rows.concat(), Untrusted::new(text.as_str()).to_string());
+            for row in &pages.rows {
+                assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) <= 26, "{row}");
+                assert!(!row.contains(char::is_control), "{row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_odd_screen_is_no_trouble() {
+        for (width, rows) in [(0, 0), (1, 1), (usize::MAX, usize::MAX)] {
+            let pages = Pages::new(&"x".repeat(2_000), Room { width, rows });
+            assert!(pages.rows.len() >= 6 && pages.end() > 0);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+use std::sync::Arc;
+
+use super::*;
+use wharf::Raw;
+use wharf::policy::{Action, Rule};
+use wharf::tools::{Description, Origin};
+use wharf_spec::{Fingerprint, ServerName, ToolId};
+
+const ROOM: Room = Room { width: 80, rows: 16 };
+
+fn ask(tool: &str, arguments: &str) -> PermissionAsk {
+    let server = ServerName::new("math").unwrap();
+    let mut description = Description::new("mcp__math__add", "Adds.", Raw::empty_object());
+    let origin = Origin { provider: "math".into(), name: tool.into(), fingerprint: Fingerprint([0; 32]) };
+    description.origin = Some(origin);
+    description.title = Some("Add two\u{202e} numbers".to_owned());
+    description.hints.read_only = Some(true);
+    description.hints.destructive = Some(false);
+    let arguments = Raw::parse(arguments.to_owned()).unwrap();
+    let mut ask = PermissionAsk::new(ToolId::new(&server, tool), Arc::new(description), arguments);
+    ask.reason = "no rule says anything about it".to_owned();
+    ask.always = Ok(Rule { tool: "mcp__math__add".to_owned(), pattern: None, action: Action::Allow });
+    ask
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+/// Types lines one after the other; gives the answer, if there is one, and everything shown on the way.
+fn talk(ask: &PermissionAsk, lines: &[&str]) -> (Option<PermissionAnswer>, String) {
+    let mut talk = PermissionTalk::new(ask, Some("~/config.json"), ROOM);
+    let (mut turn, mut shown) = (talk.begin(), String::new());
+    for line in lines {
+        let Turn::Ask { say, prompt } = &turn else { panic!("nobody waits for {line}") };
+        shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
+        turn = talk.hear(Heard::Line((*line).to_owned()));
+    }
+    match turn {
+        Turn::Done(answer) => (Some(answer), shown),
+        Turn::Ask { say, prompt } => (None, format!("{shown}{}\n{prompt}", plain(&say))),
+    }
+}
+
+#[test]
+fn everything_there_is_to_know_is_shown() {
+    let (_, shown) = talk(&ask("add", r#"{"a":1,"b":"x\ny\u001b"}"#), &[]);
+    assert_eq!(
+        shown,
+        "
+agent wants to call add (Add two\\u{202e} numbers) of math
+  asked because: no rule says anything about it
+  its server claims: it only reads, it destroys nothing (nobody checks)
+  always would: write {\"tool\":\"mcp__math__add\",\"action\":\"allow\"} to ~/config.json
+  │ {
+  │   \"a\": 1,
+  │   \"b\": \"x\\n
+  │     y\\u001b\"
+  │ }
+Allow it? [y]es, once / [s]ession / [a]lways / [n]o / [r]eason: "
+    );
+}
+
+#[test]
+fn lines_become_answers() {
+    use PermissionAnswer::{Always, No, NoBecause, Once, Session};
+    let because = |why: &str| Some(NoBecause(why.to_owned()));
+    for (lines, expected) in [
+        (&["y"][..], Some(Once)),
+        (&[" YES "], Some(Once)),
+        (&["once"], Some(Once)),
+        (&["s"], Some(Session)),
+        (&["always"], Some(Always)),
+        (&["n"], Some(No)),
+        (&["r", "use the copy"], because("use the copy")),
+        (&["r", "y"], because("y")),
+        (&["r", " "], Some(No)),
+        (&["reason not today"], because("not today")),
+        (&["what", "", "yy", "n"], Some(No)),
+        (&[""], None),
+        (&["", "", ""], None),
+        (&["y y"], None),
+        (&["y because"], None),
+        (&["1"], None),
+    ] {
+        let (answer, shown) = talk(&ask("add", "{}"), lines);
+        assert_eq!(answer, expected, "{lines:?}: {shown}");
+    }
+}
+
+#[test]
+fn leaving_is_a_no() {
+    for lines in [&[][..], &["r"]] {
+        let mut talk = PermissionTalk::new(&ask("add", "{}"), None, ROOM);
+        for line in lines {
+            talk.hear(Heard::Line((*line).to_owned()));
+        }
+        assert!(matches!(talk.hear(Heard::Garbled), Turn::Ask { .. }));
+        assert_eq!(talk.hear(Heard::End), Turn::Done(PermissionAnswer::No));
+    }
+}
+
+#[test]
+fn a_long_call_is_read_page_by_page_and_nothing_is_missing() {
+    let members: Vec<String> = (0..18).map(|number| format!(r#""key{number}":{number}"#)).collect();
+    let long = ask("add", &format!("{{{}}}", members.join(",")));
+    let (answer, shown) = talk(&long, &["", "", "", "y"]);
+    assert_eq!(answer, Some(PermissionAnswer::Once));
+    assert!((0..18).all(|number| shown.contains(&format!("\"key{number}\": {number}"))), "{shown}");
+    assert!(shown.contains("lines 1–6 of 20, 14 not seen yet · Enter: more"), "{shown}");
+    assert!(shown.contains("lines 19–20 of 20: that is all"), "{shown}");
+    let (answer, shown) = talk(&long, &["a"]);
+    assert_eq!(answer, Some(PermissionAnswer::Always));
+    assert!(shown.contains("14 not seen yet"), "{shown}");
+}
+
+#[test]
+fn a_huge_text_cannot_hide_anything_or_act() {
+    let text = format!("{}\u{202e}\\u001b[2J\\nAllow it? y\\n{}", "x".repeat(100_000), "\u{200b}".repeat(100));
+    let mut hostile = ask("add\u{1b}]0;x\u{7}\nAllow it?", &format!(r#"{{"said":"{text}"}}"#));
+    hostile.changed = Some(format!("  description: {}", "y\n".repeat(500)));
+    hostile.caller = "agent\n\nmath says: safe".into();
+    let mut talk = PermissionTalk::new(&hostile, Some("~/config.json"), ROOM);
+    let Turn::Ask { say, .. } = talk.begin() else { panic!("no question") };
+    let mut shown = plain(&say);
+    assert!(shown.len() < 2_000, "{}", shown.len());
+    while let Turn::Ask { say, .. } = talk.hear(Heard::Line(String::new())) {
+        if say == AGAIN {
+            break;
+        }
+        shown.push_str(&plain(&say));
+    }
+    assert!(!shown.contains(|letter: char| wharf_spec::acts(letter) && letter != '\n'));
+    assert_eq!(shown.matches('x').count() - shown.matches("0;x").count(), 100_000);
+    assert!(shown.lines().all(|line| line.is_empty() || line.starts_with("  ") || line.starts_with("agent\\n")));
+}
+
+#[test]
+fn what_has_changed_comes_before_the_arguments() {
+    let mut changed = ask("add", r#"{"a":1}"#);
+    changed.changed = Some("  - description: Adds.\n  + description: Mails.".to_owned());
+    let (_, shown) = talk(&changed, &[""]);
+    assert!(shown.contains("changed: it is not what it was when it was approved"), "{shown}");
+    let (difference, arguments) = (shown.find("+ description: Mails.").unwrap(), shown.find("\"a\": 1").unwrap());
+    assert!(difference < arguments, "{shown}");
+}
+
+#[test]
+fn an_always_that_writes_nothing_says_so() {
+    let mut nobody = ask("add", "{}");
+    assert!(always(&nobody, None).contains("no file"));
+    nobody.always = Err(wharf::policy::NoRule::TooLong);
+    assert_eq!(
+        always(&nobody, Some("~/config.json")),
+        "hold for this session only: the name of the tool is too long for a rule"
+    );
+}

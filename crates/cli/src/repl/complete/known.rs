@@ -1,0 +1,70 @@
+//! What servers offer, as far as it can be typed.
+
+use wharf::Host;
+use wharf::catalog::Section;
+
+/// What is known, server by server.
+#[derive(Debug, Default)]
+pub struct Known(pub Vec<KnownServer>);
+
+/// What one server offers. Untrusted, but for its name.
+#[derive(Debug, Default)]
+pub struct KnownServer {
+    pub name: String,
+    /// As they are shown to people.
+    pub tools: Vec<String>,
+    pub prompts: Vec<KnownPrompt>,
+    pub resources: Vec<String>,
+    pub templates: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+pub struct KnownPrompt {
+    pub name: String,
+    pub arguments: Vec<String>,
+}
+
+impl Known {
+    /// Looks at what a host knows now.
+    pub fn of(host: &Host) -> Self {
+        let catalog = host.catalog();
+        let server = |name: String| match catalog.section(&name) {
+            Some(section) => KnownServer::of(section, name),
+            None => KnownServer { name, ..KnownServer::default() },
+        };
+        Self(host.status().into_iter().map(|status| server(status.name.to_string())).collect())
+    }
+
+    pub fn server(&self, name: &str) -> Option<&KnownServer> {
+        self.0.iter().find(|server| server.name == name)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|server| server.name.as_str())
+    }
+
+    /// The servers that are meant: one, or all where none was named.
+    pub fn of_server<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a KnownServer> {
+        self.0.iter().filter(move |server| name.is_none_or(|name| server.name == name))
+    }
+}
+
+impl KnownServer {
+    fn of(section: &Section, name: String) -> Self {
+        let prompts = section.prompts.iter().map(|prompt| KnownPrompt {
+            name: prompt.name.clone(),
+            arguments: prompt.arguments.iter().map(|argument| argument.name.clone()).collect(),
+        });
+        Self {
+            name,
+            tools: section.tools.iter().map(|tool| tool.description.shown.to_string()).collect(),
+            prompts: prompts.collect(),
+            resources: section.resources.iter().map(|resource| resource.uri.clone()).collect(),
+            templates: section.templates.iter().map(|template| template.uri_template.clone()).collect(),
+        }
+    }
+
+    pub fn prompt(&self, name: &str) -> Option<&KnownPrompt> {
+        self.prompts.iter().find(|prompt| prompt.name == name)
+    }
+}

@@ -1,0 +1,96 @@
+//! A resource template that is being filled in.
+
+/// Where typing has got to in a template.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// In its text: it goes on up to here.
+    Text(&'a str),
+    /// In the value of a variable.
+    Value(Value<'a>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Value<'a> {
+    pub variable: &'a str,
+    /// What was typed before the value.
+    pub before: &'a str,
+    /// What was typed of the value.
+    pub value: &'a str,
+    /// The text of the template that follows.
+    pub after: &'a str,
+    /// The variables before it.
+    pub given: Vec<(String, String)>,
+}
+
+/// Finds out how far a text fills in a template; nothing where it is none of it.
+pub fn progress<'a>(template: &'a str, typed: &'a str) -> Option<Progress<'a>> {
+    let (mut rest, mut text_end, mut given) = (typed, 0, Vec::new());
+    loop {
+        let text = &template[text_end..];
+        let text = &text[..text.find('{').unwrap_or(text.len())];
+        if text.starts_with(rest) && rest.len() < text.len() || text_end + text.len() == template.len() {
+            return text.starts_with(rest).then(|| Progress::Text(&text[rest.len()..]));
+        }
+        rest = rest.strip_prefix(text)?;
+        let open = text_end + text.len() + 1;
+        let close = open + template[open..].find('}')?;
+        let variable = name(&template[open..close])?;
+        let after = &template[close + 1..];
+        let after = &after[..after.find('{').unwrap_or(after.len())];
+        let Some(length) = rest.find(after).filter(|_| !after.is_empty()) else {
+            let before = &typed[..typed.len() - rest.len()];
+            return Some(Progress::Value(Value { variable, before, value: rest, after, given }));
+        };
+        given.push((variable.to_owned(), rest[..length].to_owned()));
+        (rest, text_end) = (&rest[length..], close + 1);
+    }
+}
+
+/// The variable of an expression, where it is a single one that stands for a text (RFC 6570, levels 1 and 2).
+fn name(expression: &str) -> Option<&str> {
+    let name = expression.strip_prefix('+').unwrap_or(expression);
+    let plain = |letter: char| letter.is_alphanumeric() || "_.%".contains(letter);
+    (!name.is_empty() && name.chars().all(plain)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_text(typed: &str, expected: Option<&str>) {
+        let found = progress("note://{city}/{+street}/end", typed);
+        assert_eq!(found, expected.map(Progress::Text), "{typed}");
+    }
+
+    #[track_caller]
+    fn check_value(typed: &str, variable: &str, value: &str, after: &str, given: &[(&str, &str)]) {
+        let Some(Progress::Value(found)) = progress("note://{city}/{+street}/end", typed) else { panic!("{typed}") };
+        assert_eq!((found.variable, found.value, found.after), (variable, value, after), "{typed}");
+        assert_eq!(format!("{}{}", found.before, found.value), typed);
+        let given: Vec<(String, String)> =
+            given.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        assert_eq!(found.given, given);
+    }
+
+    #[test]
+    fn a_template_is_followed_as_it_is_typed() {
+        check_text("", Some("note://"));
+        check_text("not", Some("e://"));
+        check_text("other", None);
+        check_value("note://", "city", "", "/", &[]);
+        check_value("note://Par", "city", "Par", "/", &[]);
+        check_value("note://Paris/", "street", "", "/end", &[("city", "Paris")]);
+        check_value("note://Paris/Rue", "street", "Rue", "/end", &[("city", "Paris")]);
+        check_text("note://Paris/Rue/end", Some(""));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_followed() {
+        assert_eq!(progress("a://{?query}", "a://"), None);
+        assert_eq!(progress("a://{open", "a://"), None);
+        assert_eq!(progress("a://{a,b}", "a://"), None);
+        assert_eq!(progress("plain", "plain"), Some(Progress::Text("")));
+        assert_eq!(progress("plain", "plainer"), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! What the line is for, and since when: shared by whoever asks and the thread that edits.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Began, Echo, Field};
+
+/// The question on the table, if there is one. Clones are the same table.
+#[derive(Clone, Default)]
+pub struct Asked(Arc<Mutex<Table>>);
+
+#[derive(Default)]
+struct Table {
+    field: Option<Arc<Field>>,
+    /// Goes up whenever the field changes.
+    number: u64,
+    /// The number that was current when the prompt was last drawn: what the person has seen.
+    seen: u64,
+    begun: Option<Begun>,
+    ahead: Ahead,
+}
+
+/// What becomes of keys that were pressed before a question could be seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Ahead {
+    /// They are taken as they come.
+    #[default]
+    Taken,
+    /// They are passed over, and the prompt has not been drawn yet.
+    PassedOver,
+    /// The same until it is drawn again, which an editor does not do before it has read everything.
+    Drained,
+}
+
+/// When the line that is being typed was begun.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    number: u64,
+    echo: Echo,
+}
+
+/// A line that was entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entered {
+    pub began: Began,
+    pub fate: Fate,
+}
+
+/// Whether a person sees what is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    Yes,
+    NotYet,
+}
+
+/// What becomes of a line beside being handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Remembered,
+    Forgotten,
+    /// A secret for somebody who does not ask for it any more: it is for nobody.
+    ThrownAway,
+}
+
+impl Asked {
+    /// Puts another question on the table, or takes the last one away.
+    pub fn ask(&self, field: Option<Field>) {
+        let mut table = self.lock();
+        if field.is_some() || table.field.is_some() {
+            table.field = field.map(Arc::new);
+            table.number += 1;
+        }
+    }
+
+    /// The question.
+    pub fn field(&self) -> Option<Arc<Field>> {
+        self.lock().field.clone()
+    }
+
+    /// A line begins. Nobody answers with what was typed ahead a question that nobody has seen yet.
+    pub fn begin(&self) {
+        let mut table = self.lock();
+        let is_unseen = table.field.is_some() && table.seen != table.number;
+        table.ahead = if is_unseen { Ahead::PassedOver } else { Ahead::Taken };
+    }
+
+    /// The prompt is being drawn, below everything that was printed so far. Says whether it is one to answer at; if not,
+    /// it has to be drawn once more.
+    pub fn see(&self) -> Seen {
+        let mut table = self.lock();
+        if table.ahead == Ahead::PassedOver {
+            table.ahead = Ahead::Drained;
+            return Seen::NotYet;
+        }
+        (table.ahead, table.seen) = (Ahead::Taken, table.number);
+        Seen::Yes
+    }
+
+    /// Whether a key that is pressed now counts for nothing.
+    pub fn passes_over(&self) -> bool {
+        self.lock().ahead != Ahead::Taken
+    }
+
+    /// The line is this now.
+    pub fn change(&self, line: &str) {
+        let mut table = self.lock();
+        let now = Begun { number: table.seen, echo: table.echo() };
+        table.begun = if line.is_empty() { None } else { table.begun.or(Some(now)) };
+    }
+
+    /// Whether the line may be seen: not while a secret is wanted, nor what was begun as one.
+    pub fn echo(&self) -> Echo {
+        let table = self.lock();
+        table.begun.map(|begun| begun.echo).filter(|echo| *echo == Echo::Hidden).unwrap_or_else(|| table.echo())
+    }
+
+    /// The line was entered or given up, and the next one begins.
+    pub fn enter(&self) -> Entered {
+        let mut table = self.lock();
+        let now = Begun { number: table.seen, echo: table.echo() };
+        let begun = table.begun.take().unwrap_or(now);
+        let began = if begun.number == table.number { Began::After } else { Began::Before };
+        let fate = match (began, begun.echo, &table.field) {
+            (Began::Before, Echo::Hidden, _) => Fate::ThrownAway,
+            (_, _, None) => Fate::Remembered,
+            (Began::Before, _, Some(field)) if field.echo == Echo::Shown => Fate::Remembered,
+            _ => Fate::Forgotten,
+        };
+        Entered { began, fate }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn echo(&self) -> Echo {
+        self.field.as_ref().map_or(Echo::Shown, |field| field.echo)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What happens to a table.
+    enum Do {
+        Ask(Echo),
+        Withdraw,
+        See,
+        Type(&'static str),
+    }
+    use Do::{Ask, See, Type, Withdraw};
+
+    #[track_caller]
+    fn check(steps: &[Do], began: Began, fate: Fate) {
+        let asked = Asked::default();
+        for step in steps {
+            match step {
+                Ask(echo) => asked.ask(Some(Field { echo: *echo, check: None, choices: Vec::new() })),
+                Withdraw => asked.ask(None),
+                See => assert_eq!(asked.see(), Seen::Yes),
+                Type(line) => asked.change(line),
+            }
+        }
+        assert_eq!(asked.enter(), Entered { began, fate });
+    }
+
+    #[test]
+    fn an_answer_is_what_was_begun_after_the_question_was_seen() {
+        use Began::{After, Before};
+        use Echo::{Hidden, Shown};
+        use Fate::{Forgotten, Remembered, ThrownAway};
+        check(&[See, Type("a")], After, Remembered);
+        check(&[See, Type("a"), Withdraw], After, Remembered);
+        check(&[See, Ask(Shown), See, Type("y")], After, Forgotten);
+        check(&[See, Ask(Shown), See], After, Forgotten);
+        check(&[See, Ask(Shown)], Before, Remembered);
+        check(&[See, Type("h"), Ask(Shown), See, Type("hi")], Before, Remembered);
+        check(&[See, Ask(Shown), Type("y"), See, Type("yes")], Before, Remembered);
+        check(&[See, Type("h"), Ask(Shown), See, Type(""), Type("y")], After, Forgotten);
+        check(&[See, Ask(Shown), See, Type("y"), Ask(Shown), See], Before, Remembered);
+        check(&[See, Type("h"), Ask(Hidden), See, Type("hi")], Before, Forgotten);
+        check(&[See, Ask(Hidden), See, Type("s")], After, Forgotten);
+        check(&[See, Ask(Hidden), See, Type("s"), Withdraw, See], Before, ThrownAway);
+        check(&[See, Ask(Hidden), See, Type("s"), Ask(Shown), See], Before, ThrownAway);
+    }
+
+    #[test]
+    fn what_was_begun_as_a_secret_stays_hidden() {
+        let asked = Asked::default();
+        asked.ask(Some(Field { echo: Echo::Hidden, check: None, choices: Vec::new() }));
+        asked.see();
+        asked.change("s");
+        asked.ask(None);
+        assert_eq!(asked.echo(), Echo::Hidden);
+        asked.enter();
+        assert_eq!(asked.echo(), Echo::Shown);
+    }
+
+    #[test]
+    fn what_was_typed_ahead_answers_nothing() {
+        let asked = Asked::default();
+        asked.begin();
+        assert_eq!((asked.passes_over(), asked.see()), (false, Seen::Yes));
+        asked.ask(Some(Field { echo: Echo::Shown, check: None, choices: Vec::new() }));
+        asked.begin();
+        assert_eq!((asked.passes_over(), asked.see()), (true, Seen::NotYet));
+        assert_eq!((asked.passes_over(), asked.see()), (true, Seen::Yes));
+        assert!(!asked.passes_over());
+        asked.begin();
+        assert!(!asked.passes_over());
+    }
+}

@@ -1,0 +1,80 @@
+//! The lines that were typed before, in a file for the user alone: each as a JSON text on a line of its own.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use wharf_store::LogFile;
+
+/// What one of the two files may weigh.
+const MOST_BYTES: u64 = 256 << 10;
+/// The longest line that is worth remembering.
+const LONGEST: usize = 16 << 10;
+
+/// Where lines are remembered.
+pub struct HistoryFile {
+    path: PathBuf,
+    file: LogFile,
+}
+
+impl HistoryFile {
+    /// Opens the file and makes it where it is missing.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), file: LogFile::open(path, MOST_BYTES)? })
+    }
+
+    /// The lines, oldest first.
+    pub fn load(&self) -> Vec<String> {
+        let mut older = self.path.clone().into_os_string();
+        older.push(".1");
+        [Path::new(&older), &self.path].into_iter().flat_map(lines).collect()
+    }
+
+    /// Remembers a line.
+    pub fn append(&mut self, line: &str) -> io::Result<()> {
+        if line.len() > LONGEST {
+            return Ok(());
+        }
+        self.file.append(&serde_json::to_string(line)?)
+    }
+}
+
+/// What can be read of a file; a line that was torn is left out.
+fn lines(path: &Path) -> Vec<String> {
+    let mut bytes = Vec::new();
+    // What cannot be read is not worth a word.
+    let _ = File::open(path).and_then(|file| file.take(2 * MOST_BYTES).read_to_end(&mut bytes));
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn lines_are_kept_in_private_and_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state/history");
+        let mut history = HistoryFile::open(&path).unwrap();
+        for line in ["one", "two\nlines \u{1b}[2J"] {
+            history.append(line).unwrap();
+        }
+        history.append(&"x".repeat(LONGEST + 1)).unwrap();
+        assert_eq!(HistoryFile::open(&path).unwrap().load(), ["one", "two\nlines \u{1b}[2J"]);
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    }
+
+    #[test]
+    fn the_file_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state/history");
+        let mut history = HistoryFile::open(&path).unwrap();
+        for number in 0..60 {
+            history.append(&format!("{number} {}", "x".repeat(LONGEST - 10))).unwrap();
+        }
+        let lines = history.load();
+        assert!(lines.len() < 40 && lines.last().unwrap().starts_with("59 "), "{}", lines.len());
+    }
+}

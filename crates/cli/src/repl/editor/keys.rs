@@ -1,0 +1,100 @@
+//! The keys that mean something else here than in a line editor.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustyline::history::MemHistory;
+use rustyline::{
+    Cmd, ConditionalEventHandler, Editor, Event, EventContext, EventHandler, Helper, KeyCode, KeyEvent, Modifiers,
+    RepeatCount,
+};
+
+use super::asked::Asked;
+use super::mode;
+
+/// How a line ends other than by Enter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Interrupt,
+    End,
+}
+
+/// The ending that was pressed, if one was. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Pressed(Arc<Mutex<Option<Ending>>>);
+
+impl Pressed {
+    pub fn peek(&self) -> Option<Ending> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn take(&self) -> Option<Ending> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Ends the line in the way that every line is drawn for the last time.
+    fn press(&self, ending: Ending) -> Cmd {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
+        Cmd::AcceptLine
+    }
+}
+
+/// Binds them.
+pub fn bind<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &Asked, pressed: &Pressed) {
+    let ends = |on: KeyEvent, ending| (on, Box::new(End { pressed: pressed.clone(), ending }));
+    for (key, handler) in [ends(KeyEvent::ctrl('C'), Ending::Interrupt), ends(KeyEvent::ctrl('D'), Ending::End)] {
+        editor.bind_sequence(key, EventHandler::Conditional(handler));
+    }
+    let control = ['P', 'N', 'R', 'S'].map(KeyEvent::ctrl);
+    let others = [KeyEvent::alt('<'), KeyEvent::alt('>'), plain(KeyCode::Up), plain(KeyCode::Down)];
+    for key in control.into_iter().chain(others) {
+        editor.bind_sequence(key, EventHandler::Conditional(Box::new(Past(asked.clone()))));
+    }
+    for key in [KeyEvent(KeyCode::Enter, Modifiers::ALT), KeyEvent::alt('\n')] {
+        editor.bind_sequence(key, Cmd::Newline);
+    }
+    editor.bind_sequence(Event::Any, EventHandler::Conditional(Box::new(Ahead(asked.clone()))));
+    editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Conditional(Box::new(Suspend)));
+}
+
+fn plain(code: KeyCode) -> KeyEvent {
+    KeyEvent(code, Modifiers::NONE)
+}
+
+/// Ctrl-C whatever stands on the line, Ctrl-D where nothing does.
+struct End {
+    pressed: Pressed,
+    ending: Ending,
+}
+
+impl ConditionalEventHandler for End {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, line: &EventContext) -> Option<Cmd> {
+        (self.ending == Ending::Interrupt || line.line().is_empty()).then(|| self.pressed.press(self.ending))
+    }
+}
+
+/// Keys that bring earlier lines: no answer is looked for among those.
+struct Past(Asked);
+
+impl ConditionalEventHandler for Past {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
+        self.0.field().map(|_| Cmd::Noop)
+    }
+}
+
+/// Any other key, where it was pressed too early.
+struct Ahead(Asked);
+
+impl ConditionalEventHandler for Ahead {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
+        self.0.passes_over().then_some(Cmd::Noop)
+    }
+}
+
+struct Suspend;
+
+impl ConditionalEventHandler for Suspend {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
+        mode::suspend();
+        Some(Cmd::Repaint)
+    }
+}

@@ -1,0 +1,33 @@
+//! Lines that go on with the next: after a `\` at the end, or while a fence is open.
+
+/// Whether more has to come before a text is whole.
+pub fn goes_on(text: &str) -> bool {
+    text.ends_with('\\') || text.lines().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1
+}
+
+/// The text that is meant: a `\` at the end of a line stands for nothing but the line break.
+pub fn joined(text: &str) -> String {
+    text.replace("\\\n", "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_whole_or_goes_on() {
+        for (text, expected) in [
+            ("one", false),
+            ("one\\", true),
+            ("one\\\ntwo", false),
+            ("```", true),
+            ("look:\n  ```rust\nlet x;", true),
+            ("```\ncode\n```", false),
+            ("```\ncode\n```\nand ```", false),
+            ("", false),
+        ] {
+            assert_eq!(goes_on(text), expected, "{text}");
+        }
+        assert_eq!(joined("one\\\ntwo\nthree \\ four"), "one\ntwo\nthree \\ four");
+    }
+}

@@ -1,0 +1,73 @@
+//! Lines that come through a pipe, or from a terminal that can do nothing.
+
+use std::io::{self, BufRead, Read as _};
+
+use super::{Began, Ends, Typed};
+use crate::console::Console;
+
+/// The longest line that is taken in; what is more of it is left out.
+const LONGEST: u64 = 1 << 20;
+
+/// Hands over line by line, up to the end. Nothing can interrupt such a read, so nobody waits for its thread.
+pub fn run(console: &Console, ends: &Ends) {
+    let mut input = io::stdin().lock();
+    while let Ok(Some(line)) = next_line(&mut input) {
+        if line.is_cut {
+            console.warn("a line of the input is longer than 1 MiB, the rest of it was left out");
+        }
+        if !ends.hand_over(Typed::Line { text: line.text, began: Began::After }) {
+            return;
+        }
+    }
+    ends.hand_over(Typed::End);
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    text: String,
+    is_cut: bool,
+}
+
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+    let mut bytes = Vec::new();
+    if input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
+    }
+    let is_cut = !bytes.ends_with(b"\n") && skip_line(input)? > 0;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(Some(Line { text: text.strip_suffix('\r').unwrap_or(text).to_owned(), is_cut }))
+}
+
+/// Passes over the rest of a line; says how much that was.
+fn skip_line(input: &mut impl BufRead) -> io::Result<usize> {
+    let mut skipped = 0;
+    loop {
+        let buffer = input.fill_buf()?;
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let count = end.map_or(buffer.len(), |end| end + 1);
+        input.consume(count);
+        skipped += count;
+        if end.is_some() || count == 0 {
+            return Ok(skipped);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_bounded() {
+        let long = "x".repeat(LONGEST as usize);
+        let text = format!("one\r\n\n{long}{long}\nz\u{fc}\n{long}");
+        let mut input = io::BufReader::with_capacity(100, text.as_bytes());
+        let mut next = || next_line(&mut input).unwrap().map(|line| (line.text, line.is_cut));
+        for (text, is_cut) in [("one", false), ("", false), (long.as_str(), true), ("z\u{fc}", false), (&long, false)] {
+            assert_eq!(next(), Some((text.to_owned(), is_cut)));
+        }
+        assert_eq!(next(), None);
+        assert_eq!(next_line(&mut &b"a\xffb"[..]).unwrap().unwrap().text, "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,124 @@
+//! What a single line is, before anybody knows what follows it.
+
+/// What a line begins or is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    Blank,
+    /// Opens code.
+    Fence(Fence),
+    /// A heading, which ends with its line.
+    Heading,
+    /// Begins an item of a list that stands in nothing else.
+    Item,
+    /// Begins with blanks: inside of an item, if there is one.
+    Indented,
+    Text,
+}
+
+/// An open fence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fence {
+    mark: char,
+    length: usize,
+    pub indent: usize,
+    pub language: String,
+}
+
+/// The widest indentation of what stands in nothing else.
+const WIDEST_INDENT: usize = 3;
+/// The most digits of a numbered item.
+const MOST_DIGITS: usize = 9;
+
+/// Looks at a line.
+pub fn kind(line: &str) -> Kind {
+    let text = line.trim_start();
+    let indent = line.len() - text.len();
+    if text.is_empty() {
+        return Kind::Blank;
+    }
+    if let Some(fence) = fence(text, indent) {
+        return Kind::Fence(fence);
+    }
+    match indent {
+        0..2 if is_item(text) => Kind::Item,
+        0..=WIDEST_INDENT if is_heading(text) => Kind::Heading,
+        0..2 => Kind::Text,
+        _ => Kind::Indented,
+    }
+}
+
+/// Whether a line closes a fence.
+pub fn closes(fence: &Fence, line: &str) -> bool {
+    let text = line.trim();
+    text.chars().all(|letter| letter == fence.mark) && text.len() >= fence.length
+}
+
+fn fence(text: &str, indent: usize) -> Option<Fence> {
+    let mark = text.chars().next().filter(|mark| "`~".contains(*mark))?;
+    let language = text.trim_start_matches(mark);
+    let length = text.len() - language.len();
+    let language = language.trim();
+    let is_fence = length >= 3 && !(mark == '`' && language.contains('`'));
+    is_fence.then(|| Fence { mark, length, indent, language: language.to_owned() })
+}
+
+fn is_heading(text: &str) -> bool {
+    let rest = text.trim_start_matches('#');
+    (1..=6).contains(&(text.len() - rest.len())) && rest.chars().next().is_none_or(char::is_whitespace)
+}
+
+fn is_item(text: &str) -> bool {
+    let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let (marks, length) = if digits == 0 { ("-*+", 1) } else { (".)", digits + 1) };
+    let is_marked = digits <= MOST_DIGITS && text[digits..].starts_with(|mark| marks.contains(mark));
+    is_marked && text[length..].starts_with(char::is_whitespace) && !is_rule(text)
+}
+
+/// `* * *` is no list.
+fn is_rule(text: &str) -> bool {
+    let mut marks = text.chars().filter(|letter| !letter.is_whitespace());
+    let first = marks.next();
+    marks.clone().count() >= 2 && marks.all(|mark| Some(mark) == first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_told_apart() {
+        for (line, expected) in [
+            ("", Kind::Blank),
+            ("  \n", Kind::Blank),
+            ("text", Kind::Text),
+            ("# one", Kind::Heading),
+            ("  ###### six", Kind::Heading),
+            ("####### seven", Kind::Text),
+            ("#tag", Kind::Text),
+            ("- a", Kind::Item),
+            ("12. a", Kind::Item),
+            ("1) a", Kind::Item),
+            ("1234567890. a", Kind::Text),
+            ("-a", Kind::Text),
+            ("**a**", Kind::Text),
+            ("* * *", Kind::Text),
+            ("   - a", Kind::Indented),
+            ("    code", Kind::Indented),
+        ] {
+            assert_eq!(kind(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn fences_open_and_close() {
+        let Kind::Fence(fence) = kind("  ```` rust\n") else { panic!() };
+        assert_eq!((fence.language.as_str(), fence.indent, fence.length), ("rust", 2, 4));
+        for (line, expected) in
+            [("````", true), ("  ````` \n", true), ("```", false), ("~~~~", false), ("```` x", false)]
+        {
+            assert_eq!(closes(&fence, line), expected, "{line}");
+        }
+        assert_eq!(kind("```a``` b"), Kind::Text);
+        assert!(matches!(kind("~~~ a`b"), Kind::Fence(_)));
+    }
+}

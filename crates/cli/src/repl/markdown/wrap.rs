@@ -1,0 +1,149 @@
+//! Styled text broken between words, by the columns it takes.
+
+use anstyle::Style;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use wharf_spec::Untrusted;
+
+use super::painted;
+
+/// A stretch of text in one style; escaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    pub text: String,
+    pub style: Style,
+}
+
+/// A text on one line, with nothing in it that acts.
+pub fn escaped(text: &str) -> String {
+    Untrusted::new(text).block().to_string().replace('\t', "    ").replace('\n', " ")
+}
+
+/// The lines that pieces take. A piece that is a line end breaks them.
+pub fn wrapped(pieces: &[Piece], width: usize) -> Vec<String> {
+    let mut lines = vec![Line::default()];
+    for word in words(pieces) {
+        match word {
+            Word::Break => lines.push(Line::default()),
+            Word::Blank(style) => last(&mut lines).blank = Some(style),
+            Word::Letters(letters) => put(&mut lines, &letters, width),
+        }
+    }
+    lines.into_iter().map(|line| line.text()).collect()
+}
+
+/// What stands between two places where a line may be broken.
+enum Word {
+    Letters(Vec<Piece>),
+    Blank(Style),
+    Break,
+}
+
+#[derive(Default)]
+struct Line {
+    pieces: Vec<Piece>,
+    width: usize,
+    /// A blank after which something may come.
+    blank: Option<Style>,
+}
+
+fn words(pieces: &[Piece]) -> Vec<Word> {
+    let mut words = Vec::new();
+    for Piece { text, style } in pieces {
+        for part in text.split_inclusive([' ', '\n']) {
+            let letters = part.trim_end_matches([' ', '\n']);
+            match words.last_mut() {
+                _ if letters.is_empty() => {}
+                Some(Word::Letters(word)) => word.push(Piece { text: letters.to_owned(), style: *style }),
+                _ => words.push(Word::Letters(vec![Piece { text: letters.to_owned(), style: *style }])),
+            }
+            match &part[letters.len()..] {
+                "" => {}
+                "\n" => words.push(Word::Break),
+                _ => words.push(Word::Blank(*style)),
+            }
+        }
+    }
+    words
+}
+
+/// Puts a word at the end of the last line, or on the next where it does not fit, or in parts where it fits nowhere.
+fn put(lines: &mut Vec<Line>, word: &[Piece], width: usize) {
+    let columns: usize = word.iter().map(|piece| piece.text.width()).sum();
+    let line = last(lines);
+    let blank = line.blank.take().filter(|_| line.width > 0);
+    if line.width > 0 && line.width + usize::from(blank.is_some()) + columns > width {
+        lines.push(Line::default());
+    } else if let Some(style) = blank {
+        line.push(" ", style);
+    }
+    for piece in word {
+        if columns <= width {
+            last(lines).push(&piece.text, piece.style);
+            continue;
+        }
+        for letter in piece.text.chars() {
+            if last(lines).width + letter.width().unwrap_or(0) > width {
+                lines.push(Line::default());
+            }
+            last(lines).push(letter.encode_utf8(&mut [0; 4]), piece.style);
+        }
+    }
+}
+
+fn last(lines: &mut Vec<Line>) -> &mut Line {
+    if lines.is_empty() {
+        lines.push(Line::default());
+    }
+    let end = lines.len() - 1;
+    &mut lines[end]
+}
+
+impl Line {
+    fn push(&mut self, text: &str, style: Style) {
+        self.width += text.width();
+        match self.pieces.last_mut() {
+            Some(piece) if piece.style == style => piece.text.push_str(text),
+            _ => self.pieces.push(Piece { text: text.to_owned(), style }),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.pieces.iter().map(|piece| painted(piece.style, &piece.text)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(texts: &[&str], width: usize, expected: &[&str]) {
+        let pieces: Vec<Piece> =
+            texts.iter().map(|text| Piece { text: (*text).to_owned(), style: Style::new() }).collect();
+        assert_eq!(wrapped(&pieces, width), expected);
+    }
+
+    #[test]
+    fn lines_break_between_words_and_only_there() {
+        check(&["one two three"], 8, &["one two", "three"]);
+        check(&["one", "two three"], 6, &["onetwo", "three"]);
+        check(&["one   two  "], 20, &["one two"]);
+        check(&["one\n", "two"], 20, &["one", "two"]);
+        check(&["\u{6f22}\u{5b57} \u{6f22}\u{5b57}"], 5, &["\u{6f22}\u{5b57}", "\u{6f22}\u{5b57}"]);
+        check(&["abcdefgh ij"], 3, &["abc", "def", "gh", "ij"]);
+        check(&[], 3, &[""]);
+    }
+
+    #[test]
+    fn a_style_reaches_over_blanks_and_not_over_lines() {
+        let bold = Style::new().bold();
+        let pieces = [Piece { text: "a b".to_owned(), style: bold }];
+        assert_eq!(wrapped(&pieces, 9), [format!("{bold}a b{bold:#}")]);
+        assert_eq!(wrapped(&pieces, 1), [format!("{bold}a{bold:#}"), format!("{bold}b{bold:#}")]);
+    }
+
+    #[test]
+    fn nothing_acts() {
+        assert_eq!(escaped("a\u{1b}]8;;http://x\u{7}\tb\r"), "a\\u{1b}]8;;http://x\\u{7}    b\\r");
+    }
+}

@@ -1,0 +1,243 @@
+//! What waits to be shown above the prompt, as a value: no terminal, no clock.
+//!
+//! What a person asked for is never dropped. What nobody asked for may come at a rate that can be read, and what is more
+//! than that is counted.
+
+use std::time::{Duration, Instant};
+
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::style::{QUIET, paint};
+use crate::table::cut;
+
+/// What is to be shown, and what stands right above the prompt.
+#[derive(Debug, Default)]
+pub struct Stage {
+    /// Whole lines.
+    pending: String,
+    status: Option<String>,
+    /// The columns that the updating line takes where it stands now.
+    drawn: Option<usize>,
+    /// Whether the prompt has to be drawn again.
+    is_stale: bool,
+    asides: Asides,
+}
+
+/// How many lines came that nobody waits for.
+#[derive(Debug, Default)]
+struct Asides {
+    since: Option<Instant>,
+    taken: usize,
+    lost: usize,
+}
+
+/// What becomes of the updating line where a prompt is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Updating {
+    /// It stands above the prompt.
+    Shown,
+    /// It is gone: the line at the prompt is whole and stays as it is.
+    Gone,
+}
+
+/// The most lines of asides in a while, which is [`WHILE`].
+const MOST_ASIDES: usize = 200;
+const WHILE: Duration = Duration::from_secs(1);
+/// The most that waits, in bytes, before asides are dropped at once: nobody reads a terminal that stands still.
+const MOST_PENDING: usize = 1 << 20;
+
+impl Stage {
+    /// Takes lines that somebody waits for.
+    pub fn print(&mut self, text: &str) {
+        self.pending.push_str(text);
+        if !text.ends_with('\n') {
+            self.pending.push('\n');
+        }
+    }
+
+    /// Takes lines that nobody waits for.
+    pub fn aside(&mut self, text: &str, now: Instant) {
+        self.settle(now);
+        self.asides.since.get_or_insert(now);
+        let lines = text.lines().count().max(1);
+        if self.asides.taken + lines <= MOST_ASIDES && self.pending.len() < MOST_PENDING {
+            self.asides.taken += lines;
+            self.print(text);
+        } else {
+            self.asides.lost += lines;
+        }
+    }
+
+    /// Changes the updating line.
+    pub fn set_status(&mut self, line: Option<String>) {
+        if self.status != line {
+            (self.status, self.is_stale) = (line, true);
+        }
+    }
+
+    /// Asks for the prompt to be drawn again.
+    pub fn redraw(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// When there is something to do: now, later, or not before something comes.
+    pub fn due(&self, now: Instant) -> Option<Duration> {
+        if self.is_stale || !self.pending.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let since = self.asides.since.filter(|_| self.asides.lost > 0)?;
+        Some((since + WHILE).saturating_duration_since(now))
+    }
+
+    /// Tells of what was dropped once the while is over.
+    pub fn settle(&mut self, now: Instant) {
+        if self.asides.since.is_none_or(|since| now < since + WHILE) {
+            return;
+        }
+        let Asides { lost, .. } = std::mem::take(&mut self.asides);
+        if lost > 0 {
+            self.print(&paint(QUIET, format_args!("({} more lines)", grouped(lost))).to_string());
+        }
+    }
+
+    /// What is written where a prompt begins, on an empty row: takes the old updating line away, prints what waits, and
+    /// leaves the cursor where the prompt goes.
+    pub fn before_prompt(&mut self, updating: Updating, columns: usize) -> String {
+        let mut text = self.without_status(columns);
+        if let Some(status) = self.status.as_deref().filter(|_| updating == Updating::Shown) {
+            let line = fitted(status, columns.saturating_sub(1));
+            self.drawn = Some(plain_width(&line));
+            text.push_str(&line);
+            text.push('\n');
+        }
+        self.is_stale = false;
+        text
+    }
+
+    /// What is written while no line is edited, or by whoever is the last to write.
+    pub fn without_status(&mut self, columns: usize) -> String {
+        let rows = self.drawn.take().map_or(0, |width| width.div_ceil(columns.max(1)).max(1));
+        let mut text = "\x1b[1A\x1b[2K".repeat(rows);
+        text.push_str(&std::mem::take(&mut self.pending));
+        text
+    }
+
+    /// The line below was ended, or thrown away: what stands above it from now on is not ours.
+    pub fn leave_line(&mut self) {
+        self.drawn = None;
+        self.is_stale = false;
+    }
+}
+
+/// A line that is no wider than this. What has to be cut loses its colours.
+fn fitted(line: &str, width: usize) -> String {
+    let line = line.lines().next().unwrap_or_default();
+    if plain_width(line) <= width {
+        line.to_owned()
+    } else {
+        cut(&anstream::adapter::strip_str(line).to_string(), width)
+    }
+}
+
+fn plain_width(line: &str) -> usize {
+    anstream::adapter::strip_str(line).to_string().width()
+}
+
+/// A number in groups of three digits.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let parts: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
+    parts.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A terminal as a line editor leaves it before it draws: the rows of the line are empty.
+    struct Drawn(vt100::Parser);
+
+    impl Drawn {
+        fn new() -> Self {
+            let cells = |count| std::num::NonZeroU16::new(count).unwrap();
+            let mut parser = vt100::Parser::new(cells(8), cells(20), 100);
+            parser.process(b"before\r\n");
+            Self(parser)
+        }
+
+        /// Draws a prompt after what belongs above it, as an editor does.
+        fn prompt(&mut self, stage: &mut Stage, updating: Updating, line: &str) -> String {
+            let text = format!("\r\x1b[K{}\u{203a} {line}", stage.before_prompt(updating, 20));
+            self.0.process(text.replace('\n', "\r\n").as_bytes());
+            self.0.screen().contents()
+        }
+    }
+
+    #[test]
+    fn the_updating_line_stays_right_above_the_prompt() {
+        let (mut stage, mut drawn) = (Stage::default(), Drawn::new());
+        stage.set_status(Some("working".to_owned()));
+        assert_eq!(drawn.prompt(&mut stage, Updating::Shown, ""), "before\nworking\n\u{203a} ");
+        stage.print("one\ntwo");
+        assert_eq!(drawn.prompt(&mut stage, Updating::Shown, "a"), "before\none\ntwo\nworking\n\u{203a} a");
+        stage.set_status(Some("\x1b[2mstill working on it all\x1b[0m".to_owned()));
+        let cut = "before\none\ntwo\nstill working on i…\n\u{203a} ab";
+        assert_eq!(drawn.prompt(&mut stage, Updating::Shown, "ab"), cut);
+        assert_eq!(drawn.prompt(&mut stage, Updating::Gone, "ab"), "before\none\ntwo\n\u{203a} ab");
+        stage.leave_line();
+        drawn.0.process(b"\r\n");
+        stage.set_status(None);
+        stage.print("three");
+        assert_eq!(drawn.prompt(&mut stage, Updating::Shown, ""), "before\none\ntwo\n\u{203a} ab\nthree\n\u{203a} ");
+    }
+
+    #[test]
+    fn a_flood_is_counted_and_an_answer_is_not_lost_in_it() {
+        let (mut stage, start) = (Stage::default(), Instant::now());
+        for number in 0..1_434 {
+            stage.aside(&format!("line {number}"), start);
+        }
+        stage.print("the answer");
+        let text = stage.without_status(80);
+        assert_eq!(text.lines().count(), MOST_ASIDES + 1);
+        assert!(text.ends_with("the answer\n"), "{text}");
+        assert_eq!(stage.due(start), Some(WHILE));
+        stage.settle(start + WHILE / 2);
+        assert_eq!(stage.without_status(80), "");
+        stage.settle(start + WHILE);
+        assert_eq!(stage.due(start + WHILE), Some(Duration::ZERO));
+        assert_eq!(anstream::adapter::strip_str(&stage.without_status(80)).to_string(), "(1,234 more lines)\n");
+        stage.aside("again", start + WHILE);
+        assert_eq!(stage.without_status(80), "again\n");
+        assert_eq!(stage.due(start + WHILE), None);
+    }
+
+    #[test]
+    fn asides_do_not_fill_the_memory_while_nobody_reads() {
+        let (mut stage, now) = (Stage::default(), Instant::now());
+        let long = "x".repeat(MOST_PENDING);
+        stage.aside(&long, now);
+        stage.aside(&long, now);
+        assert_eq!((stage.pending.len(), stage.asides.lost), (MOST_PENDING + 1, 1));
+    }
+
+    #[test]
+    fn only_what_changes_is_drawn_again() {
+        let (mut stage, now) = (Stage::default(), Instant::now());
+        stage.set_status(None);
+        assert_eq!(stage.due(now), None);
+        stage.set_status(Some("a".to_owned()));
+        assert_eq!(stage.due(now), Some(Duration::ZERO));
+        stage.before_prompt(Updating::Shown, 80);
+        stage.set_status(Some("a".to_owned()));
+        assert_eq!(stage.due(now), None);
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [(7, "7"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

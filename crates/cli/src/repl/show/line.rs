@@ -1,0 +1,96 @@
+//! The line that updates itself during a run: a spinner, what is waited for, how far it is, how long it takes.
+
+use std::time::Duration;
+
+use wharf::tools::Progress;
+use wharf_spec::Shown;
+
+const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// Cells of a progress bar.
+const CELLS: u32 = 20;
+/// Characters of an answer that are shown before it can be rendered.
+const TAIL: usize = 50;
+
+/// A call is waited for, and so many others.
+pub fn calling(frame: usize, time: Duration, name: &str, progress: Option<&Progress>, others: usize) -> String {
+    let progress = progress.map(|progress| format!(" {}", far(progress))).unwrap_or_default();
+    let others = match others {
+        0 => String::new(),
+        others => format!(" · {others} more"),
+    };
+    format!("{} {name}{progress} {}{others} · Ctrl-C cancels", spinner(frame), self::time(time))
+}
+
+/// The model is waited for; what has come of its answer is on its way.
+pub fn asking(frame: usize, time: Duration, pending: &str) -> String {
+    let line = pending.lines().last().unwrap_or_default();
+    let skipped = line.chars().count().saturating_sub(TAIL);
+    let tail: String = line.chars().skip(skipped).collect();
+    match tail.trim() {
+        "" => format!("{} thinking {} · Ctrl-C cancels", spinner(frame), self::time(time)),
+        tail => format!("{} … {}", spinner(frame), Shown::line(tail, TAIL)),
+    }
+}
+
+/// A time as people say it: `12 ms`, `3.2 s`, `1m 05s`.
+pub fn time(time: Duration) -> String {
+    match time.as_millis() {
+        0..1000 => format!("{} ms", time.as_millis()),
+        1000..60_000 => format!("{:.1} s", time.as_secs_f64()),
+        _ => format!("{}m {:02}s", time.as_secs() / 60, time.as_secs() % 60),
+    }
+}
+
+fn spinner(frame: usize) -> char {
+    SPINNER[frame % SPINNER.len()]
+}
+
+/// How far a call is, as a bar where it is known how much there is.
+fn far(progress: &Progress) -> String {
+    let message = progress.message.as_deref().map(|text| format!(" {}", Shown::line(text, 60))).unwrap_or_default();
+    let total = progress.total.filter(|total| *total > 0.0 && total.is_finite() && progress.done.is_finite());
+    match total {
+        Some(total) => {
+            let share = (progress.done / total).clamp(0.0, 1.0);
+            let full = (share * f64::from(CELLS)).round();
+            let bar: String = (0..CELLS).map(|cell| if f64::from(cell) < full { '█' } else { '░' }).collect();
+            format!("{bar} {:.0}%{message}", share * 100.0)
+        }
+        None => format!("{}{message}", progress.done),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_it_is_can_be_read() {
+        let progress =
+            |done, total, message: Option<&str>| Progress { done, total, message: message.map(str::to_owned) };
+        for (progress, expected) in [
+            (progress(1.0, Some(4.0), None), "█████░░░░░░░░░░░░░░░ 25%"),
+            (progress(9.0, Some(4.0), Some("over\u{1b}")), "████████████████████ 100% over\\u{1b}"),
+            (progress(3.0, None, None), "3"),
+            (progress(f64::NAN, Some(2.0), None), "NaN"),
+            (progress(3.0, Some(0.0), Some("x")), "3 x"),
+        ] {
+            assert_eq!(far(&progress), expected);
+        }
+    }
+
+    #[test]
+    fn times_are_short() {
+        for (millis, expected) in [(0, "0 ms"), (999, "999 ms"), (3_240, "3.2 s"), (65_000, "1m 05s")] {
+            assert_eq!(time(Duration::from_millis(millis)), expected);
+        }
+    }
+
+    #[test]
+    fn the_end_of_what_comes_is_shown() {
+        let asked = |pending: &str| asking(0, Duration::from_millis(5), pending);
+        assert_eq!(asked(""), "⠋ thinking 5 ms · Ctrl-C cancels");
+        assert_eq!(asked("one\ntwo \u{1b}"), "⠋ … two \\u{1b}");
+        assert_eq!(asked(&"ab".repeat(40)), format!("⠋ … {}", "ab".repeat(25)));
+    }
+}

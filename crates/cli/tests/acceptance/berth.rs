@@ -1,0 +1,205 @@
+//! A home and a project of a test's own, a model that answers from a script, and `wharf` at a terminal.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use wharf_testkit::modeld::{Modeld, Recorded, Script};
+use wharf_testkit::oracle::{MARKER, marked_processes, until};
+use wharf_testkit::pty::{PATIENCE, Terminal};
+
+pub const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
+
+/// How long the kernel may take to show that a process is gone.
+const SOON: Duration = Duration::from_secs(5);
+/// What stands before a line.
+const PROMPT: &str = "\u{203a} ";
+/// What `/mcp` ends with.
+const LAST_HINT: &str = "for more details";
+
+pub struct Berth {
+    directory: tempfile::TempDir,
+    pub model: Modeld,
+    settings: Map<String, Value>,
+    variables: Vec<(String, String)>,
+}
+
+/// What a command that ended left.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Berth {
+    /// With a model that follows the script, and no server.
+    pub fn new(script: Script) -> Self {
+        Self::speaking("anthropic", script)
+    }
+
+    /// The same, with a model that speaks a format.
+    pub fn speaking(format: &str, script: Script) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for folder in ["home/.config/wharf", "project", "bin"] {
+            std::fs::create_dir_all(directory.path().join(folder)).unwrap();
+        }
+        let model = Modeld::start(script).unwrap();
+        let provider = json!({"format": format, "baseUrl": model.url(), "apiKey": "k-1", "model": "small"});
+        let settings = json!({"model": "scripted", "providers": {"scripted": provider}, "tokenStore": "file"});
+        let Value::Object(settings) = settings else { unreachable!("it was written as one") };
+        Self { directory, model, settings, variables: Vec::new() }
+    }
+
+    /// Adds a setting to the user's configuration: `mcpServers`, `permissions`.
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.settings.insert(name.to_owned(), value);
+        let text = Value::Object(self.settings.clone()).to_string();
+        std::fs::write(self.path("home/.config/wharf/config.json"), text).unwrap();
+        self
+    }
+
+    pub fn servers(self, servers: Value) -> Self {
+        self.with("mcpServers", servers)
+    }
+
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Writes a file: `project/.mcp.json`.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(name)
+    }
+
+    /// Starts the REPL and waits for its prompt.
+    pub fn repl(&self, words: &[&str]) -> Terminal {
+        let mut terminal = Terminal::start(&self.command(words));
+        terminal.expect(PROMPT);
+        terminal
+    }
+
+    pub fn run(&self, words: &[&str]) -> Ran {
+        let output = self.command(words).stdin(Stdio::null()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Waits for what the model is sent; the first request is 1.
+    pub fn request(&self, number: usize) -> Recorded {
+        let request = wait(self.model.await_request(number));
+        assert_eq!(request.refusal, None, "the real API would have refused it");
+        request
+    }
+
+    /// Leaves the REPL; everything it started has to be gone then.
+    #[track_caller]
+    pub fn leave(&self, mut terminal: Terminal) -> String {
+        terminal.line("/exit");
+        let ended = terminal.end();
+        assert_eq!(ended.code, Some(0), "{}", ended.shown);
+        self.has_nobody_left();
+        ended.shown
+    }
+
+    /// Waits until no process is left of what `wharf` started here.
+    #[track_caller]
+    pub fn has_nobody_left(&self) {
+        let marker = self.marker();
+        assert!(until(SOON, || marked_processes(&marker).is_empty()), "left: {:?}", marked_processes(&marker));
+    }
+
+    /// How many processes there are of what `wharf` started here, itself included.
+    pub fn processes(&self) -> usize {
+        marked_processes(&self.marker()).len()
+    }
+
+    /// An entry whose process can be found later.
+    pub fn marked(&self, mut entry: Value) -> Value {
+        entry["env"][MARKER] = json!(self.marker());
+        entry
+    }
+
+    fn marker(&self) -> String {
+        self.directory.path().file_name().unwrap().to_string_lossy().into_owned()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new(WHARF);
+        command.args(words).env_clear().current_dir(self.path("project"));
+        command.env("PATH", path).env("HOME", self.path("home")).env("LANG", "C.UTF-8").env(MARKER, self.marker());
+        if let Some(run) = std::env::var_os("WHARF_TEST_RUN") {
+            command.env("WHARF_TEST_RUN", run);
+        }
+        command.envs(self.variables.iter().cloned());
+        command
+    }
+}
+
+/// Waits for a question and for the line that answers it: what is typed before that is no answer.
+#[track_caller]
+pub fn answer(terminal: &mut Terminal, question: &str, line: &str) {
+    terminal.expect(question);
+    terminal.expect_view(|screen| {
+        let (row, column) = screen.cursor_position();
+        screen.contents_between(row, 0, row, column).trim_end() == "?"
+    });
+    terminal.line(line);
+}
+
+/// Asks for the table of servers until one of them is as wanted, its tools listed if it is ready; gives the table.
+#[track_caller]
+pub fn await_state(terminal: &mut Terminal, server: &str, state: &str) -> String {
+    let mut shown = String::new();
+    let came = until(PATIENCE, || {
+        terminal.line("/mcp");
+        shown = terminal.expect(LAST_HINT);
+        let row = shown.lines().find(|line| has_word(line, server) && has_word(line, state));
+        row.is_some_and(|row| state != "ready" || has_tools(row))
+    });
+    assert!(came, "{server} never was {state}:\n{shown}");
+    shown
+}
+
+/// Waits for something that happens elsewhere.
+#[track_caller]
+pub fn wait<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await }).expect("it never happens")
+}
+
+/// An entry of the embedded demo server.
+pub fn demo() -> Value {
+    json!({"command": WHARF, "args": ["demo-server"]})
+}
+
+/// Allows every call without asking.
+pub fn all_allowed() -> Value {
+    json!([{"tool": "mcp__*", "action": "allow"}])
+}
+
+/// A program that was built beside `wharf`.
+pub fn built(name: &str) -> PathBuf {
+    let path = Path::new(WHARF).with_file_name(name);
+    assert!(path.exists(), "run `cargo build -p wharf-testkit`: no {}", path.display());
+    path
+}
+
+fn has_tools(row: &str) -> bool {
+    row.split('│').any(|cell| cell.trim().parse::<usize>().is_ok_and(|count| count > 0))
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    line.split([' ', '│']).any(|found| found == word)
+}

@@ -1,0 +1,98 @@
+//! Servers come from files and from the environment, and what is wrong there is found.
+
+use serde_json::json;
+use wharf_testkit::modeld::{Answer, Script};
+
+use crate::berth::{Berth, all_allowed, await_state, demo};
+
+#[test]
+fn a_file_and_a_variable_bring_servers() {
+    let berth = Berth::new(Script::of([Answer::text("I see both.")]));
+    let (filed, named) = (berth.marked(demo()), berth.marked(demo()));
+    let mut from_variable = named;
+    from_variable["name"] = json!("named");
+    let berth = berth
+        .with("version", json!(1))
+        .with("mcp", json!({"enabled": true, "servers": {"filed": filed}, "globalSettings": {"timeout": 20_000}}))
+        .variable("WHARF_MCP_SERVERS", &json!([from_variable]).to_string());
+    let mut terminal = berth.repl(&[]);
+    let table = await_state(&mut terminal, "filed", "ready");
+    assert!(table.contains("global"), "{table}");
+    let table = await_state(&mut terminal, "named", "ready");
+    assert!(table.contains("env"), "{table}");
+    terminal.line("Do you see both?");
+    terminal.expect("I see both.");
+    let request = berth.request(1);
+    for tool in ["mcp__filed__echo", "mcp__named__echo"] {
+        assert!(request.tool_names().contains(&tool), "{:?}", request.tool_names());
+    }
+    berth.leave(terminal);
+}
+
+#[test]
+fn what_is_invalid_is_found() {
+    let berth = Berth::new(Script::default()).servers(json!({
+        "bare": {"args": ["x"]}, "both": {"command": "x", "url": "https://example.org/mcp"}, "fine": demo(),
+    }));
+    let checked = berth.run(&["validate"]);
+    assert_ne!(checked.code, Some(0), "{checked:?}");
+    let told = format!("{}{}", checked.stdout, checked.stderr);
+    for part in ["`bare` has neither `command` nor `url`", "`both` has both", "fix", "config.json"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!told.contains("`fine`"), "{told}");
+}
+
+#[test]
+fn tools_are_included_and_excluded() {
+    let berth = Berth::new(Script::of([Answer::text("Few.")]));
+    let mut entry = berth.marked(demo());
+    entry["includeTools"] = json!(["echo", "add", "raise_*"]);
+    entry["excludeTools"] = json!(["add"]);
+    let berth = berth.servers(json!({"demo": entry}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("What tools do you have?");
+    terminal.expect("Few.");
+    let request = berth.request(1);
+    let names: Vec<&str> = request.tool_names().into_iter().filter(|name| name.starts_with("mcp__")).collect();
+    assert_eq!(names, ["mcp__demo__echo", "mcp__demo__raise_tide"]);
+    berth.leave(terminal);
+}
+
+#[test]
+fn names_that_collide_are_told_apart() {
+    let calls = Answer::call("mcp__east__echo", json!({"text": "sunrise"}));
+    let berth = Berth::new(Script::of([calls, Answer::text("From the east.")])).with("permissions", all_allowed());
+    let (one, two) = (berth.marked(demo()), berth.marked(demo()));
+    let berth = berth.servers(json!({"east": one, "west": two}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "east", "ready");
+    await_state(&mut terminal, "west", "ready");
+    terminal.line("Who says it?");
+    terminal.expect("east.echo");
+    terminal.expect("From the east.");
+    let request = berth.request(1);
+    let mut names = request.tool_names();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count, "no name is there twice");
+    assert!(names.contains(&"mcp__east__echo") && names.contains(&"mcp__west__echo"), "{names:?}");
+    berth.leave(terminal);
+}
+
+#[test]
+fn without_a_key_everything_but_the_conversation_works() {
+    let berth = Berth::new(Script::default());
+    let entry = berth.marked(demo());
+    let berth = berth.servers(json!({"demo": entry})).with("providers", json!({})).with("model", json!("anthropic"));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Are you there?");
+    terminal.expect("ANTHROPIC_API_KEY");
+    terminal.line("/tools demo");
+    terminal.expect("echo");
+    berth.leave(terminal);
+    assert!(berth.model.requests().is_empty());
+}

@@ -1,0 +1,168 @@
+//! Servers of every kind are found, called and let go of.
+
+use serde_json::json;
+use wharf_testkit::modeld::{Answer, Say, Script, When};
+
+use crate::berth::{Berth, all_allowed, answer, await_state, built, demo};
+use crate::others::{Web, npm, pypi};
+
+#[test]
+fn a_server_from_npm_is_found_and_called() {
+    let berth = Berth::new(
+        Script::default().when(When::ToolResult("high at noon".into()), Answer::text("The tide is **high** at noon.")),
+    );
+    let chart = berth.write("project/tide.txt", "high at noon\n");
+    berth.model.then(Answer::call("read_text_file", json!({"path": chart})));
+    let project = berth.path("project").display().to_string();
+    let entry = berth.marked(npm("server-filesystem", &[&project]));
+    berth.write("project/.mcp.json", &json!({"mcpServers": {"files": entry}}).to_string());
+    let berth = berth.with("permissions", all_allowed());
+    let mut terminal = berth.repl(&[]);
+    answer(&mut terminal, "Approve files?", "y");
+    terminal.expect("added files");
+    let table = await_state(&mut terminal, "files", "ready");
+    assert!(table.contains("stdio") && table.contains("project"), "{table}");
+    terminal.line("When is the tide high?");
+    terminal.expect("files.read_text_file");
+    terminal.expect("The tide is high at noon.");
+    assert!(berth.request(2).body.to_string().contains("high at noon"));
+    berth.leave(terminal);
+}
+
+#[test]
+fn a_server_over_http_is_found_and_called() {
+    let web = Web::start("--http");
+    let berth = adding(&web.url, "http");
+    let mut terminal = berth.repl(&[]);
+    let table = await_state(&mut terminal, "quay", "ready");
+    assert!(table.contains("http"), "{table}");
+    terminal.line("What is the sum?");
+    terminal.expect("It is 42.");
+    // Its SDK refuses whatever has no session, or a revision that was not agreed on; the last word ends the session.
+    berth.leave(terminal);
+    web.has_said("DELETE /mcp");
+}
+
+#[test]
+fn a_server_over_sse_is_found_and_called() {
+    let web = Web::start("--sse");
+    let berth = adding(&web.url, "sse");
+    let mut terminal = berth.repl(&[]);
+    let table = await_state(&mut terminal, "quay", "ready");
+    assert!(table.contains("sse"), "{table}");
+    terminal.line("What is the sum?");
+    terminal.expect("It is 42.");
+    web.has_said("POST /messages");
+    berth.leave(terminal);
+}
+
+/// A model that adds by a server at an address.
+fn adding(url: &str, way: &str) -> Berth {
+    let script = Script::of([Answer::call("add", json!({"a": 2, "b": 40}))])
+        .when(When::ToolResult("42".into()), Answer::text("It is 42."));
+    Berth::new(script).servers(json!({"quay": {"type": way, "url": url}})).with("permissions", all_allowed())
+}
+
+#[test]
+fn several_servers_are_kept_at_once() {
+    let calls = Answer::call("mcp__demo__echo", json!({"text": "ahoy"}))
+        .and(Say::call(
+            "convert_time",
+            json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}),
+        ))
+        .and(Say::call("mcp__quay__add", json!({"a": 2, "b": 40})));
+    let script = Script::of([calls]).when(When::ToolResult("ahoy".into()), Answer::text("All three have answered."));
+    let web = Web::start("--http");
+    let berth = Berth::new(script).with("permissions", all_allowed());
+    let (demo, time) = (berth.marked(demo()), berth.marked(pypi("mcp_server_time", &["--local-timezone", "UTC"])));
+    let berth = berth.servers(json!({"demo": demo, "time": time, "quay": {"url": web.url}}));
+    let mut terminal = berth.repl(&[]);
+    for server in ["demo", "time", "quay"] {
+        await_state(&mut terminal, server, "ready");
+    }
+    terminal.line("Ask all of them.");
+    terminal.expect("All three have answered.");
+    let results = berth.request(2).body.to_string();
+    for part in ["ahoy", "T21:00:00+09:00", "42"] {
+        assert!(results.contains(part), "{part}: {results}");
+    }
+    berth.leave(terminal);
+}
+
+#[test]
+fn a_server_in_trouble_costs_only_itself() {
+    let script = Script::of([Answer::call("echo", json!({"text": "ahoy"}))])
+        .when(When::ToolResult("ahoy".into()), Answer::text("The others work."));
+    let berth = Berth::new(script).with("permissions", all_allowed());
+    let demo = berth.marked(demo());
+    let dying = berth.marked(json!({"command": "/bin/sh", "args": ["-c", "echo going down >&2; exit 3"]}));
+    let nothing = json!({"args": ["neither command nor url"]});
+    let berth = berth.servers(json!({
+        "demo": demo, "dying": dying, "lost": {"command": "/nowhere/at/all"}, "bare": nothing,
+    }));
+    let mut terminal = berth.repl(&[]);
+    terminal.expect_screen(|rows| ["dying", "lost", "bare"].iter().all(|server| is_announced(rows, server)));
+    await_state(&mut terminal, "lost", "failed");
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Who works?");
+    terminal.expect("The others work.");
+    let shown = berth.leave(terminal);
+    assert_eq!(shown.matches("MCP server `lost` unavailable").count(), 1, "it is told once:\n{shown}");
+    assert!(!shown.contains("panicked"), "{shown}");
+}
+
+fn is_announced(rows: &[String], server: &str) -> bool {
+    rows.iter().any(|row| row.contains(&format!("MCP server `{server}` unavailable")))
+}
+
+#[test]
+fn nothing_is_left_after_ctrl_c() {
+    let berth = Berth::new(Script::default());
+    let entries = (0..3).map(|number| (format!("demo{number}"), berth.marked(demo())));
+    let stubborn =
+        berth.marked(json!({"command": "/bin/sh", "args": ["-c", "trap '' INT TERM; while :; do read line; done"]}));
+    let servers: serde_json::Map<_, _> = entries.chain([("stubborn".to_owned(), stubborn)]).collect();
+    let berth = berth.servers(servers.into());
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo2", "ready");
+    assert!(berth.processes() >= 5, "{}", berth.processes());
+    terminal.control('c');
+    terminal.expect("Ctrl-C again leaves");
+    terminal.control('c');
+    let ended = terminal.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.shown);
+    berth.has_nobody_left();
+}
+
+#[test]
+fn lists_are_read_to_their_end() {
+    let berth = Berth::new(Script::of([Answer::text("Many pages.")]));
+    let entry = berth.marked(json!({"command": built("faultd"), "args": ["stdio", "ok", "--pages", "5"]}));
+    let berth = berth.servers(json!({"paged": entry}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "paged", "ready");
+    terminal.line("What tools do you have?");
+    terminal.expect("Many pages.");
+    let request = berth.request(1);
+    let names: Vec<&str> = request.tool_names().into_iter().filter(|name| name.starts_with("mcp__paged__")).collect();
+    assert_eq!(names.len(), 10, "six tools, and one on each further page: {names:?}");
+    berth.leave(terminal);
+}
+
+#[test]
+fn a_call_that_hangs_is_given_up() {
+    let script = Script::of([Answer::call("slow", json!({"ms": 600_000}))])
+        .when(When::ToolResult("".into()), Answer::text("I go on without it."));
+    let berth = Berth::new(script).with("permissions", all_allowed());
+    let mut entry = berth.marked(json!({"command": built("faultd"), "args": ["stdio", "ok"]}));
+    entry["request_timeout_ms"] = json!(500);
+    let berth = berth.servers(json!({"slow": entry}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "slow", "ready");
+    terminal.line("Take your time.");
+    terminal.expect("I go on without it.");
+    let body = berth.request(2).body;
+    let result = &body["messages"].as_array().unwrap().last().unwrap()["content"][0];
+    assert_eq!(result["is_error"], true, "{result}");
+    berth.leave(terminal);
+}

@@ -1,0 +1,20 @@
+//! The acceptance lists of the papers, from end to end: `wharf` itself at a terminal, a model API that answers from a
+//! script, and real MCP servers. `docs/acceptance.md` names these tests; [`table`] checks that it names them rightly.
+//!
+//! `cargo xtask test` installs the servers of others and says where; a missing one is a failure and never skipped.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test reads its surroundings and gives up on the first surprise"
+)]
+
+mod berth;
+mod configuring;
+mod connecting;
+mod logging_in;
+mod others;
+mod permitting;
+mod table;
+mod talking;
+mod watching;

@@ -1,0 +1,81 @@
+//! Servers of somebody else's making: from npm and PyPI, and ours on their SDKs.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+
+use serde_json::{Value, json};
+use wharf_testkit::pty::PATIENCE;
+
+/// One of the reference servers on npm, with its arguments.
+pub fn npm(package: &str, arguments: &[&str]) -> Value {
+    let script = installed(&format!("node_modules/@modelcontextprotocol/{package}/dist/index.js"));
+    let mut words = vec![script.display().to_string()];
+    words.extend(arguments.iter().map(ToString::to_string));
+    json!({"command": "node", "args": words})
+}
+
+/// One of the reference servers on PyPI.
+pub fn pypi(module: &str, arguments: &[&str]) -> Value {
+    let words = [&["-m", module], arguments].concat();
+    json!({"command": installed("py1/bin/python"), "args": words})
+}
+
+/// A server on the TypeScript SDK 1 that is reached over HTTP. Ends when it is dropped.
+pub struct Web {
+    pub url: String,
+    child: Child,
+    said: Arc<(Mutex<Vec<String>>, Condvar)>,
+}
+
+impl Web {
+    /// Starts it, `--http` or `--sse`, and waits until it listens.
+    pub fn start(way: &str) -> Self {
+        let mut command = Command::new("node");
+        command.arg(installed("servers/ts1.mjs")).arg(way);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let said = Arc::<(Mutex<Vec<String>>, Condvar)>::default();
+        listen(child.stdout.take().unwrap(), &said);
+        listen(child.stderr.take().unwrap(), &said);
+        let mut web = Self { url: String::new(), child, said };
+        web.url = web.has_said("listening ").split_once(' ').unwrap().1.to_owned();
+        web
+    }
+
+    /// Waits until it has said something that begins like this: a request by its method and path, or `stopped`.
+    #[track_caller]
+    pub fn has_said(&self, beginning: &str) -> String {
+        let found = |said: &Vec<String>| said.iter().find(|line| line.starts_with(beginning)).cloned();
+        let (said, news) = &*self.said;
+        let waited = news.wait_timeout_while(said.lock().unwrap(), PATIENCE, |said| found(said).is_none());
+        let said = waited.unwrap().0;
+        found(&said).unwrap_or_else(|| panic!("never said `{beginning}`: {said:?}"))
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn listen(stream: impl std::io::Read + Send + 'static, said: &Arc<(Mutex<Vec<String>>, Condvar)>) {
+    let said = Arc::clone(said);
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            said.0.lock().unwrap().push(line);
+            said.1.notify_all();
+        }
+    });
+}
+
+/// A file among what `cargo xtask peers` installs.
+fn installed(file: &str) -> PathBuf {
+    let beside = || PathBuf::from(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers");
+    let path = std::env::var_os("WHARF_PEERS").map_or_else(beside, PathBuf::from).join(file);
+    assert!(path.exists(), "run `cargo xtask peers` first: no {}", path.display());
+    path
+}

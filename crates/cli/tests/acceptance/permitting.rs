@@ -1,0 +1,77 @@
+//! Nothing is called without a yes: a person's, or a rule's.
+
+use serde_json::json;
+use wharf_testkit::modeld::{Answer, Script};
+
+use crate::berth::{Berth, all_allowed, answer, await_state, demo};
+
+/// A model that wants one thing and then says what came of it.
+fn wanting(last: &str) -> Berth {
+    let berth = Berth::new(Script::of([Answer::call("echo", json!({"text": "a\u{202e}hoy"})), Answer::text(last)]));
+    let entry = berth.marked(demo());
+    berth.servers(json!({"demo": entry}))
+}
+
+#[test]
+fn a_call_is_asked_about_and_made_after_a_yes() {
+    let berth = wanting("It said ahoy.");
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Say something.");
+    let question = terminal.expect("Allow it?");
+    for part in ["echo", "demo", "\"text\"", "\\u{202e}"] {
+        assert!(question.contains(part), "{part}: {question}");
+    }
+    answer(&mut terminal, "[r]eason", "y");
+    terminal.expect("It said ahoy.");
+    assert!(berth.request(2).body.to_string().contains("hoy"));
+    berth.leave(terminal);
+}
+
+#[test]
+fn a_no_is_an_error_that_the_model_sees() {
+    let berth = wanting("Then not.");
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Say something.");
+    answer(&mut terminal, "Allow it?", "r not while the tide is out");
+    terminal.expect("Then not.");
+    let body = berth.request(2).body;
+    let result = &body["messages"].as_array().unwrap().last().unwrap()["content"][0];
+    assert_eq!(result["is_error"], true, "{result}");
+    assert!(result.to_string().contains("not while the tide is out"), "{result}");
+    berth.leave(terminal);
+}
+
+#[test]
+fn a_rule_allows_without_a_question() {
+    let berth = wanting("It said ahoy.").with("permissions", all_allowed());
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Say something.");
+    terminal.expect("It said ahoy.");
+    let shown = berth.leave(terminal);
+    assert!(!shown.contains("Allow it?"), "{shown}");
+}
+
+#[test]
+fn an_always_is_written_down_and_holds() {
+    let berth = wanting("It said ahoy.");
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Say something.");
+    answer(&mut terminal, "Allow it?", "a");
+    terminal.expect("It said ahoy.");
+    berth.leave(terminal);
+    let file = std::fs::read_to_string(berth.path("home/.config/wharf/config.json")).unwrap();
+    assert!(file.contains("mcp__demo__echo"), "{file}");
+    for answer in [Answer::call("echo", json!({"text": "again"})), Answer::text("And again.")] {
+        berth.model.then(answer);
+    }
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Say it again.");
+    terminal.expect("And again.");
+    let shown = berth.leave(terminal);
+    assert!(!shown.contains("Allow it?"), "{shown}");
+}

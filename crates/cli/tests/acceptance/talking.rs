@@ -1,0 +1,176 @@
+//! The agent uses the tools of servers, and what comes of that reaches the model and the servers.
+
+use serde_json::json;
+use wharf_testkit::modeld::{Answer, Say, Script, When};
+use wharf_testkit::oracle::{Ledger, until};
+use wharf_testkit::pty::PATIENCE;
+
+use crate::berth::{Berth, all_allowed, answer, await_state, built, demo};
+use crate::others::{Web, npm};
+
+#[test]
+fn the_model_is_told_of_the_tools() {
+    let berth = Berth::new(Script::of([Answer::text("I have many.")]));
+    let files = npm("server-filesystem", &[&berth.path("project").display().to_string()]);
+    let entry = berth.marked(files);
+    let berth = berth.servers(json!({"files": entry}));
+    let mut terminal = berth.repl(&["--dangerously-skip-permissions"]);
+    await_state(&mut terminal, "files", "ready");
+    terminal.line("What tools do you have?");
+    terminal.expect("I have many.");
+    let request = berth.request(1);
+    let names = request.tool_names();
+    for tool in ["mcp__files__read_text_file", "mcp__files__write_file", "mcp__files__list_directory"] {
+        assert!(names.contains(&tool), "{names:?}");
+    }
+    berth.leave(terminal);
+}
+
+#[test]
+fn a_sub_agent_has_the_tools() {
+    let task = json!({"description": "add two numbers", "prompt": "Add 2 and 40."});
+    let script = Script::default()
+        .when(When::ToolResult("The sum is 42.".into()), Answer::text("My helper says 42."))
+        .when(When::ToolResult("42".into()), Answer::text("The sum is 42."))
+        .when(When::Text("Add 2 and 40.".into()), Answer::call("mcp__demo__add", json!({"a": 2, "b": 40})))
+        .when(When::Text("Let somebody add.".into()), Answer::call("Agent", task));
+    let berth = Berth::new(script).with("permissions", all_allowed());
+    let entry = berth.marked(demo());
+    let berth = berth.servers(json!({"demo": entry}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Let somebody add.");
+    terminal.expect("My helper says 42.");
+    let (person, helper) = (berth.request(1), berth.request(2));
+    assert!(person.tool_names().contains(&"Agent"));
+    assert!(helper.tool_names().contains(&"mcp__demo__add") && !helper.tool_names().contains(&"Agent"));
+    berth.leave(terminal);
+}
+
+#[test]
+fn results_and_errors_reach_the_model() {
+    let calls = Answer::call("echo", json!({"text": "ahoy"}))
+        .and(Say::call("json_response", json!({"ship": "Ada"})))
+        .and(Say::call("fail", json!({})));
+    let berth = Berth::new(Script::of([calls, Answer::text("Two worked.")])).with("permissions", all_allowed());
+    let entry = berth.marked(demo());
+    let berth = berth.servers(json!({"demo": entry}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Try all three.");
+    terminal.expect("Two worked.");
+    let body = berth.request(2).body;
+    let results = body["messages"].as_array().unwrap().last().unwrap()["content"].as_array().unwrap().clone();
+    let told: Vec<(bool, String)> =
+        results.iter().map(|result| (result["is_error"] == true, result["content"].to_string())).collect();
+    assert_eq!(told.iter().map(|(is_error, _)| *is_error).collect::<Vec<_>>(), [false, false, true], "{told:?}");
+    for (part, (_, text)) in ["ahoy", "Ada", "always fails"].iter().zip(&told) {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    berth.leave(terminal);
+}
+
+#[test]
+fn each_format_is_spoken() {
+    for format in ["anthropic", "chat", "responses"] {
+        let script = Script::of([
+            Answer::default().and(Say::Thinking("Adding.".into())).and(Say::call("add", json!({"a": 2, "b": 40}))),
+            Answer::text("It is 42."),
+        ]);
+        let berth = Berth::speaking(format, script).with("permissions", all_allowed());
+        let entry = berth.marked(demo());
+        let berth = berth.servers(json!({"demo": entry}));
+        let mut terminal = berth.repl(&[]);
+        await_state(&mut terminal, "demo", "ready");
+        terminal.line("What is the sum?");
+        terminal.expect("It is 42.");
+        assert!(berth.request(2).body.to_string().contains("42"), "{format}");
+        berth.leave(terminal);
+    }
+}
+
+#[test]
+fn cancelling_a_run_reaches_the_server() {
+    let web = Web::start("--http");
+    let berth = Berth::new(Script::of([Answer::call("slow", json!({"steps": 1000, "wait_ms": 100}))]));
+    let berth = berth.servers(json!({"quay": {"url": web.url}})).with("permissions", all_allowed());
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "quay", "ready");
+    terminal.line("Take your time.");
+    terminal.expect("step 3");
+    terminal.control('c');
+    web.has_said("stopped");
+    terminal.expect("cancelled");
+    await_state(&mut terminal, "quay", "ready");
+    berth.leave(terminal);
+}
+
+#[test]
+fn ten_calls_are_withdrawn_at_once() {
+    let slow = |number: usize| Say::call("slow", json!({"ms": 600_000, "nonce": format!("n{number}")}));
+    let calls = (0..10).fold(Answer::default(), |answer, number| answer.and(slow(number)));
+    let berth = Berth::new(Script::of([calls])).with("permissions", all_allowed());
+    let ledger = berth.path("ledger");
+    let args = ["stdio", "ok", "--ledger", ledger.to_str().unwrap()];
+    let entry = berth.marked(json!({"command": built("faultd"), "args": args}));
+    let berth = berth.servers(json!({"slow": entry}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "slow", "ready");
+    terminal.line("Do ten things at once.");
+    let count = |word: &str| Ledger::read(&ledger).unwrap().lines.iter().filter(|line| line.starts_with(word)).count();
+    assert!(until(PATIENCE, || count("call slow") == 10), "{}", count("call slow"));
+    terminal.control('c');
+    assert!(until(PATIENCE, || count("cancelled") == 10), "{}", count("cancelled"));
+    terminal.expect("cancelled");
+    await_state(&mut terminal, "slow", "ready");
+    berth.leave(terminal);
+}
+
+#[test]
+fn resources_and_prompts_are_tools() {
+    let script = Script::of([
+        Answer::call("ListMcpResources", json!({"server": "demo"}))
+            .and(Say::call("ReadMcpResource", json!({"server": "demo", "uri": "harbour://tide"})))
+            .and(Say::call("ListMcpPrompts", json!({"server": "demo"}))),
+        Answer::call("GetMcpPrompt", json!({"server": "demo", "name": "welcome", "arguments": {"name": "Ada"}})),
+        Answer::text("Now I know."),
+    ]);
+    let berth = Berth::new(script);
+    let entry = berth.marked(demo());
+    let berth = berth.servers(json!({"demo": entry}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Look around.");
+    // Reading what a server offers is not asked about; taking its words as instructions is.
+    answer(&mut terminal, "Allow it?", "y");
+    terminal.expect("Now I know.");
+    let read = berth.request(2).body.to_string();
+    for part in ["demo://greeting", "The tide stands at", "welcome"] {
+        assert!(read.contains(part), "{part}: {read}");
+    }
+    assert!(berth.request(3).body.to_string().contains("Ada"));
+    berth.leave(terminal);
+}
+
+#[test]
+fn a_changed_list_counts_from_the_next_request() {
+    let script = Script::of([Answer::call("hire_crane", json!({})), Answer::text("Hired."), Answer::text("I see it.")]);
+    let berth = Berth::new(script).with("permissions", all_allowed());
+    let entry = berth.marked(demo());
+    let berth = berth.servers(json!({"demo": entry}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Hire a crane.");
+    terminal.expect("Hired.");
+    assert!(!berth.request(1).tool_names().contains(&"mcp__demo__crane"));
+    let listed = until(PATIENCE, || {
+        terminal.line("/mcp list-tools demo");
+        terminal.expect("allows nothing by itself").contains("  crane ")
+    });
+    assert!(listed, "{}", terminal.shown());
+    terminal.line("Do you see it?");
+    terminal.expect("I see it.");
+    let request = berth.request(3);
+    assert!(request.tool_names().contains(&"mcp__demo__crane"), "{:?}", request.tool_names());
+    berth.leave(terminal);
+}

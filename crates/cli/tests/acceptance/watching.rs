@@ -1,0 +1,77 @@
+//! What a person sees of the servers.
+
+use serde_json::json;
+use wharf_testkit::modeld::{Answer, Script};
+
+use crate::berth::{Berth, await_state, demo};
+
+#[test]
+fn the_table_shows_every_server_also_during_a_run() {
+    let berth = Berth::new(Script::of([Answer::text("Here I am.").held("quay", 0)]));
+    let entry = berth.marked(demo());
+    let mut off = demo();
+    off["enabled"] = json!(false);
+    let berth = berth.servers(json!({"demo": entry, "off": off, "lost": {"command": "/nowhere/at/all"}}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    terminal.line("Are you there?");
+    berth.request(1);
+    let table = await_state(&mut terminal, "lost", "failed");
+    for heading in ["Server", "Transport", "Source", "Enabled", "Status", "Tools", "Updated"] {
+        assert!(table.contains(heading), "{heading}: {table}");
+    }
+    let row = |server: &str| table.lines().find(|line| line.contains(&format!("│ {server} "))).unwrap().to_owned();
+    let cells = |server: &str| row(server).split('│').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    assert_eq!(cells("demo")[1..6], ["demo", "stdio", "global", "yes", "✓ ready"]);
+    assert!(cells("demo")[6].parse::<usize>().unwrap() > 10 && cells("demo")[7].ends_with("ago"), "{table}");
+    assert_eq!(cells("off")[4..7], ["no", "○ disabled", "-"]);
+    assert_eq!(cells("lost")[5..7], ["✗ failed", "-"]);
+    assert!(table.contains("Use '/mcp list-tools' to see all tools"), "{table}");
+    berth.model.open_gate("quay");
+    terminal.expect("Here I am.");
+    berth.leave(terminal);
+}
+
+#[test]
+fn one_server_is_shown_with_its_last_error_and_its_last_connection() {
+    let berth = Berth::new(Script::default());
+    let entry = berth.marked(demo());
+    let berth = berth.servers(json!({"demo": entry, "lost": {"command": "/nowhere/at/all"}}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "demo", "ready");
+    await_state(&mut terminal, "lost", "failed");
+    terminal.line("/mcp demo");
+    let details = terminal.expect("Offers:");
+    for part in ["Connected:   last at ", "Revision:    2026-07-28", "Can:         tools, resources"] {
+        assert!(details.contains(part), "{part}: {details}");
+    }
+    terminal.line("/mcp lost");
+    terminal.expect("/nowhere/at/all");
+    berth.leave(terminal);
+}
+
+#[test]
+fn no_servers_are_said_to_be_none() {
+    let berth = Berth::new(Script::default()).servers(json!({}));
+    let mut terminal = berth.repl(&[]);
+    terminal.line("/mcp");
+    terminal.expect("no MCP servers configured");
+    berth.leave(terminal);
+}
+
+#[test]
+fn tools_are_listed_by_server() {
+    let berth = Berth::new(Script::default());
+    let (one, two) = (berth.marked(demo()), berth.marked(demo()));
+    let berth = berth.servers(json!({"east": one, "west": two}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "east", "ready");
+    await_state(&mut terminal, "west", "ready");
+    terminal.line("/mcp list-tools");
+    let listed = terminal.expect("allows nothing by itself");
+    for server in ["east", "west"] {
+        let (_, after) = listed.split_once(server).unwrap();
+        assert!(after.contains("echo") && after.contains("read-only"), "{server}: {listed}");
+    }
+    berth.leave(terminal);
+}

@@ -1,0 +1,215 @@
+//! `wharf run`: one task for the agent, against a model API that says what a script tells it to.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use wharf_testkit::modeld::{Answer, Fail, Modeld, Say, Script};
+
+use crate::house::{House, working};
+use crate::signals::send;
+use crate::support::{Ran, finished};
+
+/// A home with a demo server, and a model that plays a script.
+struct Stage {
+    house: House,
+    model: Modeld,
+}
+
+impl Stage {
+    /// The server's tools are allowed without asking.
+    fn trusting(turns: impl IntoIterator<Item = Answer>) -> Self {
+        let mut server = working();
+        server["trust"] = true.into();
+        Self::with(&server, turns)
+    }
+
+    fn with(server: &Value, turns: impl IntoIterator<Item = Answer>) -> Self {
+        let house = House::with(&json!({ "demo": server }));
+        Self { house, model: Modeld::start(Script::of(turns)).unwrap() }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.house.command(arguments);
+        let url = self.model.url();
+        command.env("ANTHROPIC_BASE_URL", &url).env("OPENAI_BASE_URL", &url);
+        command.env("ANTHROPIC_API_KEY", "k-1").env("OPENAI_API_KEY", "k-1");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        finished(self.command(arguments).output().unwrap())
+    }
+}
+
+/// The documents of a run with `--json`.
+fn events(stdout: &str) -> Vec<Value> {
+    let event = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
+    let events: Vec<Value> = stdout.lines().map(event).collect();
+    assert!(events.iter().all(|event| event["schema"] == 1), "{stdout}");
+    events
+}
+
+fn echo_then(text: &str) -> [Answer; 2] {
+    [Answer::call("echo", json!({"text": "ahoy"})), Answer::text(text)]
+}
+
+#[test]
+fn a_task_is_done_with_the_tools_of_servers_in_every_format() {
+    for model in ["anthropic", "openai", "openai-chat"] {
+        let stage = Stage::trusting(echo_then("It said *ahoy*.\u{1b}[31m"));
+        let ran = stage.run(&["run", "--model", model, "say", "ahoy"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "It said *ahoy*.\\u{1b}[31m\n"), "{model}: {ran:?}");
+        assert!(ran.stderr.contains("▸ demo.echo {\"text\":\"ahoy\"} → ok "), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("{model}/")) && ran.stderr.contains("2 requests, 200 tokens"), "{ran:?}");
+        assert_eq!(stage.model.refusals(), [""; 0], "{model}");
+        let requests = stage.model.requests();
+        assert!(requests[0].tool_names().contains(&"mcp__demo__echo"), "{:?}", requests[0].tool_names());
+        assert!(requests[0].body.to_string().contains("say ahoy"), "{model}");
+        assert!(requests[1].body.to_string().contains("ahoy"), "{model}");
+    }
+}
+
+#[test]
+fn every_event_is_a_document_on_a_line() {
+    let call = Answer::default().and(Say::Thinking("hm".to_owned())).and(Say::call("echo", json!({"text": "ahoy"})));
+    let stage = Stage::trusting([call, Answer::text("Done it.")]);
+    let ran = stage.run(&["run", "--json", "say ahoy"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let events = events(&ran.stdout);
+    let mut names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    names.dedup();
+    let expected =
+        ["begun", "asking", "thinking", "usage", "tool_begun", "tool_ended", "asking", "text", "usage", "ended"];
+    assert_eq!(names, expected, "{}", ran.stdout);
+    let of = |name: &str| events.iter().find(|event| event["event"] == name).unwrap();
+    assert_eq!(
+        (&of("begun")["model"], &of("begun")["servers"]),
+        (&json!("anthropic/claude-sonnet-5"), &json!(["demo"]))
+    );
+    let begun = of("tool_begun");
+    let expected = json!(["mcp__demo__echo", "demo", "echo", {"text": "ahoy"}]);
+    assert_eq!(json!([begun["tool"], begun["server"], begun["name"], begun["arguments"]]), expected);
+    assert_eq!((&of("tool_ended")["id"], &of("tool_ended")["is_error"]), (&begun["id"], &json!(false)));
+    let ended = of("ended");
+    assert_eq!((&ended["ending"], &ended["text"], &ended["error"]), (&json!("done"), &json!("Done it."), &Value::Null));
+    assert_eq!(ended["usage"], json!({"requests": 2, "input": 200, "output": 40, "cached": 0}));
+}
+
+#[test]
+fn what_would_be_asked_about_is_denied_and_the_rule_is_named() {
+    let stage = Stage::with(&working(), echo_then("I may not."));
+    let ran = stage.run(&["run", "say ahoy"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "I may not.\n"), "{ran:?}");
+    let rule = r#"{"tool":"mcp__demo__echo","action":"allow"}"#;
+    assert!(ran.stderr.contains("→ error") && ran.stderr.contains(rule), "{ran:?}");
+    let told = stage.model.requests()[1].body.to_string();
+    assert!(told.contains("mcp__demo__echo") && told.contains("allow"), "{told}");
+    let stage = Stage::with(&working(), echo_then("I may."));
+    let ran = stage.run(&["run", "--dangerously-skip-permissions", "say ahoy"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("→ ok"), "{ran:?}");
+}
+
+/// A run whose call lasts, followed until it has been sent.
+fn lasting(stage: &Stage, trace: &str) -> Child {
+    let mut child = stage.command(&["run", "--json", "--debug", "--trace", trace, "wait"]).spawn().unwrap();
+    let mut talk = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"tools/call\"") {
+        line.clear();
+        assert_ne!(talk.read_line(&mut line).unwrap(), 0, "it ended early");
+    }
+    // Whoever stops reading would keep the child from writing.
+    std::thread::spawn(move || while talk.read_line(&mut String::new()).is_ok_and(|count| count > 0) {});
+    child
+}
+
+#[test]
+fn an_interrupt_withdraws_the_call_at_its_server() {
+    let stage = Stage::trusting([Answer::call("slow", json!({"seconds": 60, "steps": 1}))]);
+    let trace = stage.house.path("trace.jsonl");
+    let child = lasting(&stage, trace.to_str().unwrap());
+    send("INT", &child);
+    let ran = finished(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    let events = events(&ran.stdout);
+    let ended = events.iter().find(|event| event["event"] == "ended").unwrap();
+    assert_eq!(ended["ending"], "cancelled", "{}", ran.stdout);
+    let trace = std::fs::read_to_string(trace).unwrap();
+    assert!(trace.contains("\"notifications/cancelled\""), "{trace}");
+}
+
+#[test]
+fn without_a_key_nothing_is_started_and_it_is_said_how_to_set_one() {
+    let house = House::with(&json!({ "demo": working() }));
+    let ran = house.run(["run", "say ahoy"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    for hint in ["ANTHROPIC_API_KEY", "everything but the conversation works", "--model ollama/MODEL", "providers"] {
+        assert!(ran.stderr.contains(hint), "{ran:?}");
+    }
+    let ran = house.run(["run", "--json", "say ahoy"]);
+    assert_eq!((ran.code, &ran.json()["error"]["kind"]), (Some(2), &json!("usage")), "{ran:?}");
+}
+
+#[test]
+fn a_model_that_does_not_answer_has_its_own_code() {
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let stage = Stage::trusting([]);
+    let mut command = stage.command(&["run", "say ahoy"]);
+    let ran = finished(command.env("ANTHROPIC_BASE_URL", format!("http://{unused}")).output().unwrap());
+    assert!(ran.code == Some(3) && ran.stderr.contains("was not reached"), "{ran:?}");
+    for (turns, arguments, code, word) in [
+        (vec![Answer::fail(Fail::Status(401, None))], &["run", "x"][..], 4, "ANTHROPIC_API_KEY"),
+        (vec![Answer::fail(Fail::Status(400, None))], &["run", "x"], 1, "400"),
+        (echo_then("never").to_vec(), &["run", "--max-requests", "1", "x"], 1, "--max-requests"),
+        (vec![], &["run", " "], 2, "nothing to do"),
+        (vec![], &["run", "--server", "dmo", "x"], 2, "did you mean `demo`?"),
+    ] {
+        let ran = Stage::trusting(turns).run(arguments);
+        assert!(ran.code == Some(code) && ran.stderr.contains(word), "{arguments:?}: {ran:?}");
+        assert!(!ran.stderr.contains("k-1"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_task_comes_from_stdin_and_a_conversation_is_gone_on_with() {
+    let stage = Stage::trusting([Answer::text("Hello."), Answer::text("Again.")]);
+    let mut child = stage.command(&["run", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"first words\n").unwrap();
+    let ran = finished(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{ran:?}");
+    let ran = stage.run(&["run", "--resume", "second words"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Again.\n"), "{ran:?}");
+    let told = stage.model.requests()[1].body.to_string();
+    for words in ["first words", "Hello.", "second words"] {
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_running_wharf_is_asked() {
+    let stage = Stage::trusting([Answer::text("late").held("gate", 0)]);
+    for command in ["reload", "cancel"] {
+        let ran = stage.house.run([command]);
+        assert!(ran.code == Some(3) && ran.stderr.contains("no wharf is running"), "{ran:?}");
+    }
+    let child = stage.command(&["run", "--json", "wait"]).spawn().unwrap();
+    stage.model.await_request(1).await;
+    let asked = format!("asked the running wharf, process {}", child.id());
+    let ran = stage.house.run(["status"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains(&asked) && ran.stdout.contains("✓ ready"), "{ran:?}");
+    let (there, here) =
+        (stage.house.run(["status", "demo", "--json"]), stage.house.run(["status", "--connect", "--json"]));
+    assert!(there.stderr.contains(&asked) && !here.stderr.contains("asked"), "{there:?} {here:?}");
+    let keys = |ran: &Ran| ran.json()["items"][0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&there), keys(&here));
+    assert_eq!(there.json()["items"][0]["server_info"], here.json()["items"][0]["server_info"]);
+    stage.house.configure(&json!({ "demo": {"command": "true", "enabled": false}, "more": working() }));
+    let ran = stage.house.run(["reload"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "added more; removed demo\n"), "{ran:?}");
+    assert_eq!(stage.house.run(["cancel"]).code, Some(0));
+    let ran = finished(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert_eq!(events(&ran.stdout).last().unwrap()["ending"], "cancelled");
+    assert_eq!(stage.house.run(["cancel"]).code, Some(3));
+}
