@@ -253,7 +253,7 @@ impl Drop for Home {
 }
 
 /// A file among what `cargo xtask peers` installs.
-fn installed(file: &str) -> PathBuf {
+pub fn installed(file: &str) -> PathBuf {
     let beside = || Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers");
     let path = std::env::var_os("WHARF_PEERS").map_or_else(beside, PathBuf::from).join(file);
     assert!(path.exists(), "{NOT_INSTALLED}: no {}", path.display());
