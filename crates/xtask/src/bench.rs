@@ -1,7 +1,8 @@
 //! `cargo xtask bench stdio`: calls per second over a pipe, of our client, of other people's and
 //! of a client that only moves bytes, which is the limit. All talk to the same echo server. Beside
 //! them, what a call costs when the server is in the same process. [`http()`] is the same over HTTP,
-//! and [`catalog()`] measures something else: what becomes of the lists of many servers; [`cli()`] how long commands take.
+//! and [`catalog()`] measures something else: what becomes of the lists of many servers; [`cli()`] how long commands take,
+//! [`repl()`] how long somebody waits who types.
 //!
 //! The clients take turns within each round, and are compared within it: whatever else is going
 //! on at the time then falls on all of them.
@@ -15,6 +16,8 @@ mod http;
 mod http_tables;
 mod instructions;
 mod part;
+mod repl;
+mod repl_table;
 mod rounds;
 mod tables;
 
@@ -30,6 +33,7 @@ pub use catalog::catalog;
 pub use cli::cli;
 pub use host::host;
 pub use http::http;
+pub use repl::repl;
 
 const CORES: [usize; 2] = [1, 2];
 const PAYLOADS: [usize; 2] = [64, 65536];

@@ -16,6 +16,7 @@ mod peers;
 mod prove;
 mod run;
 mod test;
+mod trial;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,10 @@ usage: cargo xtask <chore>
   bench host [--quick]            many servers as one, some in trouble, each figure beside its limit
   bench cli [--quick]             how long commands take, next to a bare client and to other
         [--rounds N]              command lines
+  bench repl [--quick]            how soon the prompt is there and a key is seen, whatever servers do
+        [--rounds N]
+  trial URL                       nine tasks over real servers with the model that answers there, in
+                                  three wire formats, told in docs/trial.md
   conformance [REVISION]          the public conformance suite against our client, strictly; with
         [--scenario S] [--table]  --table told in docs/conformance.md
   dist                            a static binary with completions, manual pages and licences, as an
@@ -73,6 +78,8 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["bench", "catalog", rest @ ..] => bench::catalog(rest),
         ["bench", "host", rest @ ..] => bench::host(rest),
         ["bench", "cli", rest @ ..] => bench::cli(rest),
+        ["bench", "repl", rest @ ..] => bench::repl(rest),
+        ["trial", rest @ ..] => trial::trial(rest),
         ["conformance", rest @ ..] => conformance::conformance(rest),
         ["dist"] => dist::dist(),
         ["audit"] => audit::audit(),

@@ -1,0 +1,153 @@
+//! `cargo xtask bench repl`: how long somebody waits for the prompt, with no server and with twenty of all kinds, and how
+//! long a key takes to be seen, while a server says nothing and while it floods.
+//!
+//! The two of a pair take turns and are compared round by round. Nobody sees more of the environment than a home of the
+//! benchmark's own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
+
+use super::{part, repl_table};
+use crate::run::{Outcome, capture, cargo, number, run, say, target};
+
+/// How many servers are in the crowd.
+pub const CROWD: usize = 20;
+
+/// Keys of one turn; there are five turns of each.
+const KEYS: usize = 50;
+const TURNS: usize = 5;
+
+/// How much to measure.
+pub struct Plan {
+    pub rounds: usize,
+    pub command: String,
+}
+
+/// When a prompt was there, in milliseconds.
+pub struct Opening {
+    pub prompt: f64,
+    /// The first key that was typed then was seen.
+    pub key: f64,
+}
+
+/// What was measured; the first of each pair is the quiet one.
+#[derive(Default)]
+pub struct Measured {
+    pub openings: Vec<(Opening, Opening)>,
+    /// Microseconds from each key to its sight.
+    pub keys: (Vec<f64>, Vec<f64>),
+    /// Notifications that the flood had in a second, for each turn.
+    pub flood: Vec<f64>,
+}
+
+pub fn repl(words: &[&str]) -> Outcome {
+    let plan = Plan::parse(words)?;
+    run(cargo().args(["build", "--release", "--package", "wharf-cli", "--bin", "wharf"]))?;
+    run(cargo().args(["build", "--release", "--package", "wharf-testkit", "--bin", "typist"]))?;
+    let bench = Bench { binaries: target().join("release"), homes: target().join("bench/repl") };
+    let _ = fs::remove_dir_all(&bench.homes);
+    let measured = bench.measure(&plan)?;
+    part::put(&repl_table::page(&plan, &measured))
+}
+
+impl Plan {
+    fn parse(words: &[&str]) -> Outcome<Self> {
+        let command = [&["cargo", "xtask", "bench", "repl"], words].concat().join(" ");
+        let rounds = match words {
+            [] => 31,
+            ["--quick"] => 5,
+            ["--rounds", rest @ ..] if rest.len() == 1 => number("--rounds", rest.first())?,
+            _ => return Err(format!("bench repl: unknown {}", words.join(" ")).into()),
+        };
+        if rounds == 0 { Err("--rounds starts at 1".into()) } else { Ok(Self { rounds, command }) }
+    }
+}
+
+struct Bench {
+    binaries: PathBuf,
+    homes: PathBuf,
+}
+
+impl Bench {
+    fn measure(&self, plan: &Plan) -> Outcome<Measured> {
+        let empty = self.home("empty", Map::new())?;
+        let crowd = self.home("crowd", self.crowd())?;
+        let [calm, flooded] = ["calm", "flooding"].map(|manner| self.home(manner, self.talking(manner)));
+        let (calm, flooded) = (calm?, flooded?);
+        // What is read from disk the first time is not what is measured.
+        self.opening(&empty)?;
+        let mut measured = Measured::default();
+        say!("{} rounds of two prompts", plan.rounds);
+        for _ in 0..plan.rounds {
+            measured.openings.push((self.opening(&empty)?, self.opening(&crowd)?));
+        }
+        say!("{} keys, quiet and in a flood", KEYS * TURNS);
+        for _ in 0..TURNS {
+            measured.keys.0.extend(self.keys(&calm)?.0);
+            let (times, said) = self.keys(&flooded)?;
+            measured.keys.1.extend(times);
+            measured.flood.push(said);
+        }
+        Ok(measured)
+    }
+
+    /// A home in which these servers are configured.
+    fn home(&self, name: &str, servers: Map<String, Value>) -> Outcome<PathBuf> {
+        let home = self.homes.join(name);
+        let folder = home.join(".config/wharf");
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("config.json"), json!({ "mcpServers": servers }).to_string())?;
+        Ok(home)
+    }
+
+    /// Servers as they come: good ones, and some of each kind of trouble.
+    fn crowd(&self) -> Map<String, Value> {
+        let wharf = self.binaries.join("wharf");
+        let slow = format!("sleep 2; exec '{}' demo-server", wharf.display());
+        let kinds = [
+            json!({ "command": wharf, "args": ["demo-server"] }),
+            json!({ "command": "/bin/sh", "args": ["-c", slow] }),
+            json!({ "command": "/bin/sh", "args": ["-c", "cat > /dev/null"] }),
+            json!({ "command": "/bin/sh", "args": ["-c", "echo going down >&2; exit 3"] }),
+            json!({ "command": "/nowhere/at/all" }),
+        ];
+        (0..CROWD).map(|number| (format!("berth-{number}"), kinds[number % kinds.len()].clone())).collect()
+    }
+
+    fn talking(&self, manner: &str) -> Map<String, Value> {
+        let tally = tally(&self.homes.join(manner));
+        let entry = json!({ "command": self.binaries.join("typist"), "args": ["serve", manner, tally] });
+        Map::from_iter([("talker".to_owned(), entry)])
+    }
+
+    fn opening(&self, home: &Path) -> Outcome<Opening> {
+        let told = self.typist(&["prompt"], home, &[])?;
+        Ok(Opening { prompt: figure(&told, "prompt_ms")?, key: figure(&told, "key_ms")? })
+    }
+
+    /// How long each key took, and how much the server said in a second meanwhile.
+    fn keys(&self, home: &Path) -> Outcome<(Vec<f64>, f64)> {
+        let tally = tally(home).display().to_string();
+        let told = self.typist(&["keys"], home, &[&KEYS.to_string(), &tally])?;
+        let times = told["keys_us"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+        Ok((times, figure(&told, "said_per_second")?))
+    }
+
+    fn typist(&self, before: &[&str], home: &Path, after: &[&str]) -> Outcome<Value> {
+        let mut command = Command::new(self.binaries.join("typist"));
+        command.args(before).arg(self.binaries.join("wharf")).arg(home).args(after);
+        Ok(serde_json::from_str(&capture(&mut command)?.stdout)?)
+    }
+}
+
+/// Where a server writes down how much it has said.
+fn tally(home: &Path) -> PathBuf {
+    home.join("tally")
+}
+
+fn figure(told: &Value, name: &str) -> Outcome<f64> {
+    told[name].as_f64().ok_or_else(|| format!("no {name} in {told}").into())
+}

@@ -1,0 +1,107 @@
+//! The report of `bench repl`: prompts and keys, and the two limits they are held to.
+
+use std::fmt::Write;
+
+use super::repl::{CROWD, Measured, Opening, Plan};
+use super::tables::median;
+use crate::run::Surroundings;
+
+/// How much later the prompt may be with a crowd, in milliseconds.
+const LATER: f64 = 20.0;
+/// How many times as long a key may take in a flood.
+const SLOWER: f64 = 2.0;
+
+pub fn page(plan: &Plan, measured: &Measured) -> String {
+    let here = Surroundings::look();
+    let mut page = format!(
+        "# Benchmarks: the REPL\n\n\
+         On a pseudo-terminal, from the start of `wharf` to its prompt, and to the sight of a key that is typed as soon as \
+         that is there: with no server, and with {CROWD}, of which a fifth each answers, answers after two seconds, never \
+         answers, dies at once, and is not there. Medians over {} rounds in which both take turns; the difference is taken \
+         within each round, and is a median too. Then from a key to its sight, {} keys each: beside a server that says \
+         nothing, and beside one that fills its stderr and sends log notifications as fast as they are read ({:.0} in a \
+         second).\n\n\
+         Measured on {}, Linux {}, {} cores, {}, with `{}`.\n\n",
+        measured.openings.len(),
+        measured.keys.0.len(),
+        median(measured.flood.clone()),
+        here.date,
+        here.kernel,
+        here.cores,
+        here.processor,
+        plan.command,
+    );
+    page.push_str(
+        "| what | quiet | with them | compared | limit | held |\n| --- | ---: | ---: | ---: | ---: | --- |\n",
+    );
+    for row in rows(measured) {
+        let _ = writeln!(page, "{row}");
+    }
+    page
+}
+
+fn rows(measured: &Measured) -> [String; 4] {
+    [
+        opening("the prompt is there", measured, |opening| opening.prompt),
+        opening("the first key is seen", measured, |opening| opening.key),
+        keys("a key is seen, median", measured, 0.5, Some(SLOWER)),
+        keys("a key is seen, 95 of 100", measured, 0.95, None),
+    ]
+}
+
+fn opening(what: &str, measured: &Measured, when: impl Fn(&Opening) -> f64) -> String {
+    let times =
+        |of: fn(&(Opening, Opening)) -> &Opening| median(measured.openings.iter().map(|pair| when(of(pair))).collect());
+    let later = median(measured.openings.iter().map(|(quiet, crowd)| when(crowd) - when(quiet)).collect());
+    let (quiet, crowd) = (times(|pair| &pair.0), times(|pair| &pair.1));
+    format!("| {what} | {quiet:.1} ms | {crowd:.1} ms | {later:+.1} ms | {LATER:+.0} ms | {} |", held(later <= LATER))
+}
+
+fn keys(what: &str, measured: &Measured, share: f64, limit: Option<f64>) -> String {
+    let (calm, flooded) = (quantile(&measured.keys.0, share), quantile(&measured.keys.1, share));
+    let slower = flooded / calm;
+    let (limit, held) = match limit {
+        Some(limit) => (format!("{limit:.0}×"), held(slower <= limit)),
+        None => (String::new(), ""),
+    };
+    format!("| {what} | {calm:.0} µs | {flooded:.0} µs | {slower:.2}× | {limit} | {held} |")
+}
+
+fn held(is_held: bool) -> &'static str {
+    if is_held { "yes" } else { "**no**" }
+}
+
+fn quantile(times: &[f64], share: f64) -> f64 {
+    let mut times = times.to_vec();
+    times.sort_by(f64::total_cmp);
+    let place = (times.len() as f64 * share) as usize;
+    times.get(place).or(times.last()).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(later: f64, slower: f64) -> Measured {
+        // A slow round is slow for both: the difference stays.
+        let openings = [10.0, 300.0, 20.0].map(|prompt| {
+            let of = |prompt: f64| Opening { prompt, key: prompt + 1.0 };
+            (of(prompt), of(prompt + later))
+        });
+        Measured { openings: openings.into(), keys: (vec![100.0; 9], vec![100.0 * slower; 9]), flood: vec![1.0] }
+    }
+
+    #[test]
+    fn each_limit_is_held_up_to_itself_and_no_further() {
+        let verdicts = |later, slower| rows(&measured(later, slower)).map(|row| row.contains("| yes |"));
+        assert_eq!(verdicts(20.0, 2.0), [true, true, true, false]);
+        assert_eq!(verdicts(20.1, 2.01), [false; 4]);
+    }
+
+    #[test]
+    fn differences_are_taken_within_a_round() {
+        let row = rows(&measured(5.0, 1.5)).map(|row| row.to_owned());
+        assert_eq!(row[0], "| the prompt is there | 20.0 ms | 25.0 ms | +5.0 ms | +20 ms | yes |");
+        assert_eq!(row[2], "| a key is seen, median | 100 µs | 150 µs | 1.50× | 2× | yes |");
+    }
+}

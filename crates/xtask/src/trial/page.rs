@@ -1,0 +1,81 @@
+//! What a trial leaves: how many tasks were done right, and everything that was said and called.
+
+use std::fmt::Write;
+
+use super::{FORMATS, Try};
+use crate::run::Surroundings;
+
+/// How many of the nine have to be done right.
+const ENOUGH: usize = 8;
+
+pub fn page(tries: &[Try]) -> String {
+    let here = Surroundings::look();
+    let mut page = format!(
+        "# A real model\n\n\
+         Nine tasks over servers from npm and PyPI, each done by `wharf run` with a model of 1.5 billion parameters \
+         (Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, on llama.cpp) in each of the three wire formats that llama.cpp speaks. A task \
+         is done right when the tool it needs was called with the arguments it needs; what so small a model makes of the \
+         answer is another matter, and stands below. A model that makes the same call over and over is noticed and ended.\n\n\
+         Made on {}, {} cores, {}, with `cargo xtask trial`.\n\n\
+         | format | done right | repeated a call, and that was noticed | longest task | at least {ENOUGH} |\n\
+         | --- | ---: | ---: | ---: | --- |\n",
+        here.date, here.cores, here.processor,
+    );
+    for format in FORMATS {
+        let of: Vec<&Try> = tries.iter().filter(|went| went.format == format).collect();
+        let _ = writeln!(page, "{}", row(format, &of));
+    }
+    for format in FORMATS {
+        let _ = write!(page, "\n## {format}\n");
+        for went in tries.iter().filter(|went| went.format == format) {
+            page.push_str(&transcript(went));
+        }
+    }
+    page
+}
+
+fn row(format: &str, of: &[&Try]) -> String {
+    let right = of.iter().filter(|went| went.right).count();
+    let noticed = of.iter().filter(|went| went.noticed).count();
+    let longest = of.iter().map(|went| went.seconds).fold(0.0, f64::max);
+    let enough = if right >= ENOUGH { "yes" } else { "**no**" };
+    format!("| {format} | {right} of {} | {noticed} | {longest:.0} s | {enough} |", of.len())
+}
+
+fn transcript(went: &Try) -> String {
+    let mut text = format!("\n```text\n› {}\n", went.task);
+    for call in &went.calls {
+        let _ = writeln!(text, "▸ {}.{} {}", call.server, call.tool, call.arguments);
+    }
+    if !went.answer.is_empty() {
+        let _ = writeln!(text, "{}", went.answer.trim().replace("```", "'''"));
+    }
+    let verdict = if went.right { "right" } else { "not right" };
+    let noticed = if went.noticed { ", a call was repeated" } else { "" };
+    let _ = write!(text, "({verdict}, {}{noticed}, {:.0} s)\n```\n", went.ending, went.seconds);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_of_nine_are_enough() {
+        let went = |number: usize, rights: usize| Try {
+            format: FORMATS[0],
+            task: String::new(),
+            calls: Vec::new(),
+            right: number < rights,
+            answer: String::new(),
+            ending: "done".into(),
+            noticed: number == 0,
+            seconds: 2.0,
+        };
+        for (rights, expected) in [(8, "| yes |"), (7, "| **no** |")] {
+            let tries: Vec<Try> = (0..9).map(|number| went(number, rights)).collect();
+            let row = row(FORMATS[0], &tries.iter().collect::<Vec<_>>());
+            assert_eq!(row, format!("| anthropic | {rights} of 9 | 1 | 2 s {expected}"));
+        }
+    }
+}
