@@ -26,9 +26,8 @@ pub(super) fn terms(query: &str, vocabulary: &BTreeSet<String>) -> Vec<Term> {
     // What one writes as two words another writes as one: `time zone`, `file system`.
     let joined: Vec<String> =
         said.windows(2).map(<[String]>::concat).filter(|word| vocabulary.contains(&stem(word))).collect();
-    let file = names_a_file(query).then(|| "file".to_owned());
     let mut seen = BTreeSet::new();
-    let all = said.into_iter().chain(joined).chain(file);
+    let all = said.into_iter().chain(joined).chain(shapes(query));
     all.filter(|word| seen.insert(stem(word))).map(|word| term(&word, vocabulary)).collect()
 }
 
@@ -44,9 +43,68 @@ fn term(said: &str, vocabulary: &BTreeSet<String>) -> Term {
     Term { spellings }
 }
 
-/// Whether something in a query looks like `notes.txt`.
-fn names_a_file(query: &str) -> bool {
+/// What is meant by what only looks like something: `notes.txt`, `09:30`, `4f2a91c`, two numbers.
+fn shapes(query: &str) -> impl Iterator<Item = String> {
+    let parts = || query.split_whitespace().map(|part| part.trim_matches([',', '?', '!', ';', ')', '(', '"', '\'']));
+    let numbers = parts().filter(|part| part.parse::<f64>().is_ok()).count();
+    let found = [
+        ("file", parts().any(is_file)),
+        ("time", parts().any(is_time)),
+        ("commit", parts().any(is_hash)),
+        ("url", parts().any(is_address)),
+        ("number", numbers > 1),
+    ];
+    found.into_iter().filter(|(_, is_there)| *is_there).map(|(word, _)| word.to_owned())
+}
+
+fn is_file(part: &str) -> bool {
     let is_ending = |text: &str| (2..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_lowercase());
-    let is_file = |part: &str| part.rsplit_once('.').is_some_and(|(name, end)| !name.is_empty() && is_ending(end));
-    query.split_whitespace().any(is_file)
+    !is_address(part) && part.rsplit_once('.').is_some_and(|(name, end)| !name.is_empty() && is_ending(end))
+}
+
+fn is_address(part: &str) -> bool {
+    part.starts_with("http://") || part.starts_with("https://")
+}
+
+/// Whether it is `3pm` or `09:30`.
+fn is_time(part: &str) -> bool {
+    let is_number = |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    let lower = part.to_ascii_lowercase();
+    let (clock, half) = match lower.strip_suffix("am").or_else(|| lower.strip_suffix("pm")) {
+        Some(clock) => (clock, true),
+        None => (lower.as_str(), false),
+    };
+    match clock.split_once(':') {
+        Some((hour, minute)) => is_number(hour) && is_number(minute),
+        None => half && is_number(clock),
+    }
+}
+
+/// Whether it is the beginning of a hash, as commits are named by.
+fn is_hash(part: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
+    (7..=40).contains(&part.len())
+        && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_something_is_asked_for() {
+        for (query, expected) in [
+            ("what is in notes.txt?", &["file"][..]),
+            ("from 3pm to 18:00", &["time"]),
+            ("what did 4f2a91c change", &["commit"]),
+            ("add 17 and 2.5", &["number"]),
+            ("read https://example.org", &["url"]),
+            ("the facade of 1234567 houses, e.g. here", &[]),
+        ] {
+            let shapes: Vec<String> = shapes(query).collect();
+            assert_eq!(shapes, expected, "{query}");
+        }
+    }
 }

@@ -1,14 +1,10 @@
 //! The search, held against the tools that real servers have and tasks that people have.
 //!
 //! The catalogs beside this are what the servers of `crates/peers` answer to `tools/list`, at the versions they name; a
-//! test there holds them against the servers. The tasks of `tasks.txt` were written before anybody had looked at what the
-//! tools say of themselves; which tools are right for a task was decided by their names. Every other task, from the first
-//! on, was used to choose weights and synonyms; the rest was measured once those were settled, and only then: 65 of 69
-//! (0.942) in either half. Whoever chose the synonyms had written all of these tasks before, though.
-//!
-//! `strangers.txt` is by somebody who had seen neither the search nor the tasks: 53 of 74 (0.716). Words that no tool uses
-//! find none ("shift the photos over", "what do 17 and 25 make together"); this is what words alone can do so far, and what
-//! is to get better.
+//! test there holds them against the servers. Tasks are what people want done, in their words; which tools are right for one
+//! was decided by the tools' names. Weights, synonyms and shapes were chosen with `tasks.txt` and `more_tasks.txt` in view:
+//! 130 of 138 (0.942) and 67 of 74 (0.905) find a right tool among the first five. `held_out.txt` is by somebody who had
+//! seen neither those nor the search, and was measured once all of that was settled: 72 of 78 (0.923).
 
 #![allow(clippy::unwrap_used, reason = "a test gives up on the first surprise")]
 
@@ -38,25 +34,19 @@ fn tasks(text: &'static str) -> Vec<Task> {
     text.lines().map(task).collect()
 }
 
-const TASKS: &str = include_str!("tasks.txt");
-const STRANGERS: &str = include_str!("strangers.txt");
-
-/// The share of a stranger's tasks that find their tools, of which none may be lost.
-const LEAST_OF_STRANGERS: f64 = 0.71;
+/// The tasks that were in view when weights, synonyms and shapes were chosen.
+const SEEN: [&str; 2] = [include_str!("tasks.txt"), include_str!("more_tasks.txt")];
+/// Those that were not.
+const HELD_OUT: &str = include_str!("held_out.txt");
 
 #[track_caller]
-fn check(tasks: &[Task], least: f64) {
+fn check(tasks: &[Task]) {
     let catalog = Catalog::real();
     let index = catalog.index();
     let missed: Vec<&str> =
         tasks.iter().filter(|task| !is_found(task, &catalog, &index)).map(|task| task.words).collect();
     let recall = 1.0 - missed.len() as f64 / tasks.len() as f64;
-    assert!(recall >= least, "{recall}: {missed:#?}");
-}
-
-/// Every other task, from this one on.
-fn half(first: usize) -> Vec<Task> {
-    tasks(TASKS).into_iter().skip(first).step_by(2).collect()
+    assert!(recall >= LEAST, "{recall}: {missed:#?}");
 }
 
 fn is_found(task: &Task, catalog: &Catalog, index: &Index) -> bool {
@@ -66,24 +56,19 @@ fn is_found(task: &Task, catalog: &Catalog, index: &Index) -> bool {
 
 #[test]
 fn tasks_find_their_tools() {
-    check(&half(0), LEAST);
+    SEEN.iter().for_each(|text| check(&tasks(text)));
 }
 
 #[test]
 fn tasks_that_were_held_out_find_their_tools() {
-    check(&half(1), LEAST);
-}
-
-#[test]
-fn tasks_of_a_stranger_find_no_less_than_they_did() {
-    check(&tasks(STRANGERS), LEAST_OF_STRANGERS);
+    check(&tasks(HELD_OUT));
 }
 
 #[test]
 fn there_are_enough_tasks_and_their_tools_exist() {
-    let (mut all, catalog) = (tasks(TASKS), Catalog::real());
-    assert!(all.len() >= 120, "{}", all.len());
-    all.extend(tasks(STRANGERS));
+    let catalog = Catalog::real();
+    let all: Vec<Task> = SEEN.into_iter().chain([HELD_OUT]).flat_map(tasks).collect();
+    assert!(all.len() >= 250 && tasks(HELD_OUT).len() >= 75, "{}", all.len());
     for tool in all.iter().flat_map(|task| &task.tools) {
         assert!(catalog.tools.iter().any(|known| known.name == *tool), "{tool}");
     }
@@ -134,7 +119,7 @@ fn a_server_that_stuffs_its_tools_with_words_takes_nothing_over() {
     let mut catalog = Catalog::real();
     let (real, words) = (catalog.tools.len(), catalog.words());
     catalog.tools.extend((0..FIRST).map(|at| stuffed(at, &words)));
-    let (index, tasks) = (catalog.index(), tasks(TASKS));
+    let (index, tasks) = (catalog.index(), tasks(SEEN[0]));
     let is_first = |task: &&Task| index.search(task.words, 1).iter().any(|hit| hit.at >= real);
     let first = tasks.iter().filter(is_first).count();
     let missed = tasks.iter().filter(|task| !is_found(task, &catalog, &index)).count();
