@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use wharf::{Changes, Host, HostError};
 use wharf_config::{Config, Configured, Problem, Watch};
 use wharf_spec::{Admission, ServerEntry, ServerName};
@@ -23,6 +23,7 @@ pub struct Fleet<'a> {
     /// The servers that are on for this session, whatever their files say.
     switched_on: Mutex<BTreeSet<ServerName>>,
     known: Mutex<Arc<Known>>,
+    changing: Semaphore,
 }
 
 /// What is configured, and what came of it.
@@ -71,7 +72,14 @@ impl Known {
 impl<'a> Fleet<'a> {
     /// A host that was made with what is known.
     pub fn new(session: &'a Session, host: Host, known: Known, ids: &[String]) -> Self {
-        Self { session, host, ids: ids.to_vec(), switched_on: Mutex::default(), known: Mutex::new(Arc::new(known)) }
+        Self {
+            session,
+            host,
+            ids: ids.to_vec(),
+            switched_on: Mutex::default(),
+            known: Mutex::new(Arc::new(known)),
+            changing: Semaphore::new(1),
+        }
     }
 
     /// What is configured now.
@@ -87,16 +95,21 @@ impl<'a> Fleet<'a> {
     }
 
     /// Makes what is configured now what the host keeps.
+    ///
+    /// Where the rules cannot hold, nothing changes: servers are not brought up without the rules that came with them.
     pub async fn reload(&self, config: Arc<Config>) -> Reloaded {
+        // Never closed; one after the other.
+        let _changing = self.changing.acquire().await;
         let config = self.switched(config);
         let before = Arc::clone(&self.known().config);
         let problems = config.problems.iter().filter(|problem| !before.problems.contains(problem)).cloned().collect();
         let known = Arc::new(Known::resolve(self.session, config, &self.ids).await);
         let (entries, rules) = (known.entries.clone(), rules_of(&known.config.settings));
+        if let Err(refused) = self.host.set_rules(rules) {
+            return Reloaded { changes: Changes::default(), problems, refused: Some(refused) };
+        }
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
-        // Before the servers: a rule that denies something holds when they are there.
-        let refused = self.host.set_rules(rules).err();
-        Reloaded { changes: self.host.set_servers(entries).await, problems, refused }
+        Reloaded { changes: self.host.set_servers(entries).await, problems, refused: None }
     }
 
     /// Switches a server on for this session, also one that its file switches off.

@@ -116,6 +116,9 @@ impl RuleGate {
             return Err(problem.clone());
         }
         (state.rules, state.policy) = (rules, Arc::new(policy));
+        // They are among the rules, or somebody has taken them out.
+        state.grants.forget_always();
+        state.own_grants.retain(|_, lifetime| *lifetime != Lifetime::Always);
         Ok(())
     }
 
@@ -336,6 +339,9 @@ impl RuleGate {
         if lifetime == Lifetime::Once {
             return;
         }
+        let rule = (lifetime == Lifetime::Always).then(|| self.rule_for(tool));
+        // What cannot be written down lasts as long as the host.
+        let lifetime = if let Some(Err(_)) = rule { Lifetime::Session } else { lifetime };
         match identity(tool) {
             Some((tool, definition)) => {
                 let grant = Grant { tool, arguments: GrantScope::Any, lifetime, definition, until: None };
@@ -343,9 +349,9 @@ impl RuleGate {
             }
             None => drop(self.state().own_grants.insert(Arc::clone(&tool.name), lifetime)),
         }
-        match (lifetime, self.rule_for(tool), &self.sink) {
-            (Lifetime::Always, Ok(rule), Some(sink)) => sink(&rule),
-            (Lifetime::Always, Err(why), _) => tracing::warn!("it holds for this session only: {why}"),
+        match (rule, &self.sink) {
+            (Some(Ok(rule)), Some(sink)) => sink(&rule),
+            (Some(Err(why)), _) => tracing::warn!("it holds for this session only: {why}"),
             _ => {}
         }
     }

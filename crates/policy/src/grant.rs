@@ -115,6 +115,12 @@ impl Grants {
         self.retain(server, |grant| grant.lifetime != Lifetime::Once);
     }
 
+    /// Forgets what holds always: where that is written down, the rules say so from now on.
+    pub fn forget_always(&mut self) {
+        let tools = self.servers.values_mut().flat_map(HashMap::values_mut);
+        tools.for_each(|grants| grants.retain(|grant| grant.lifetime != Lifetime::Always));
+    }
+
     /// Forgets everything that was granted for a server.
     pub fn forget(&mut self, server: &ServerName) {
         self.servers.remove(server);

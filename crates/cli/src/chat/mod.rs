@@ -10,8 +10,8 @@ use std::time::SystemTime;
 
 use wharf::{Host, State};
 use wharf_agent::{
-    Agent, AgentLimits, Block, Conversation, Instructions, Run, RunEvent, SavedConversation, SubAgent, Surrounding,
-    system_prompt,
+    Agent, AgentLimits, Block, Conversation, Instructions, Run, RunEvent, SavedConversation, SavedError, SubAgent,
+    Surrounding, system_prompt,
 };
 
 use crate::clock::timestamp;
@@ -126,10 +126,16 @@ impl<'a> Chat<'a> {
     /// Goes on with the conversation of a name, or with the last one.
     pub async fn resume(&mut self, id: Option<String>) -> Result<GoingOn, Failure> {
         let directory = directory(self.session).ok_or_else(|| Failure::usage("there is no place for conversations"))?;
-        self.leave().await;
         let read = move || SavedConversation::resume(&directory, id.as_deref());
         let resumed = tokio::task::spawn_blocking(read).await.map_err(Failure::other)?;
-        let resumed = resumed.map_err(Failure::usage)?;
+        let resumed = resumed.map_err(|error| match error {
+            SavedError::Busy(id) if Some(id.as_str()) == self.id() => {
+                Failure::usage("that is the conversation you are in")
+            }
+            error => Failure::usage(error),
+        })?;
+        // Only now: where there is nothing to go on with, this one goes on.
+        self.leave().await;
         let going = GoingOn {
             id: resumed.saved.id().to_owned(),
             turns: resumed.conversation.turns.len(),

@@ -87,7 +87,8 @@ impl Pages {
 fn broken(line: &str, width: usize) -> Vec<String> {
     let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
     for letter in line.chars() {
-        let columns = letter.width().unwrap_or(0);
+        // A letter without a width takes room all the same: whoever shows a row shows only so many.
+        let columns = letter.width().unwrap_or(0).max(1);
         if used + columns > width {
             rows.push(std::mem::take(&mut row));
             used = 0;

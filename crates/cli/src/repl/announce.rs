@@ -80,7 +80,8 @@ pub fn followed(session: &Session, reloaded: &Reloaded) {
 /// Tells what a look at the configuration that somebody asked for has changed.
 pub fn reloaded(session: &Session, Reloaded { changes, problems, refused }: &Reloaded) {
     if let Some(rule) = refused {
-        session.console.warn(format_args!("the rules stay as they were: {rule}"));
+        session.console.warn(format_args!("the configuration is not taken over: {rule}"));
+        return;
     }
     for problem in problems {
         session.console.warn(told(problem));

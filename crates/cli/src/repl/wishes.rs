@@ -57,7 +57,7 @@ impl<'a> Repl<'a> {
             }
         }
         match self.chat.begin(said) {
-            Ok(run) => self.run = Some(run),
+            Ok(run) => (self.run, self.interrupted) = (Some(run), false),
             Err(failure) => self.tell(failure),
         }
     }

@@ -224,6 +224,24 @@ async fn a_no_with_a_reason_tells_the_caller_why() {
     host.close().await;
 }
 
+/// Rules are edited while the host runs: what they deny is denied from then on, and an "always" that is taken out of them
+/// is asked about again.
+#[tokio::test(start_paused = true)]
+async fn rules_that_change_hold_at_once() {
+    use PermissionAnswer::{Always, No};
+    let (shifty, person) = (Shifty::new(), Person::saying(&[Always, No]));
+    let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
+    assert_eq!(call(&host).await.unwrap(), "3");
+    host.set_rules(vec![rule("mcp__math__add", Action::Allow)]).unwrap();
+    assert_eq!((call(&host).await.unwrap().as_str(), person.asked()), ("3", 1));
+    host.set_rules(vec![rule("mcp__math__*", Action::Deny)]).unwrap();
+    assert!(matches!(refused(&host).await, RefusalReason::Denied { .. }));
+    host.set_rules(Vec::new()).unwrap();
+    assert_eq!(refused(&host).await, RefusalReason::SaidNo { because: None });
+    assert_eq!((shifty.calls(), person.asked()), (2, 2));
+    host.close().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn many_calls_at_once_are_one_question() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::Session]));

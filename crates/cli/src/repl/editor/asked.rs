@@ -36,6 +36,8 @@ enum Ahead {
 struct Begun {
     number: u64,
     echo: Echo,
+    /// Whether it was begun as an answer.
+    is_answer: bool,
 }
 
 /// A line that was entered.
@@ -57,7 +59,7 @@ pub enum Seen {
 pub enum Fate {
     Remembered,
     Forgotten,
-    /// A secret for somebody who does not ask for it any more: it is for nobody.
+    /// An answer for somebody who does not ask any more: it is for nobody.
     ThrownAway,
 }
 
@@ -103,7 +105,7 @@ impl Asked {
     /// The line is this now.
     pub fn change(&self, line: &str) {
         let mut table = self.lock();
-        let now = Begun { number: table.seen, echo: table.echo() };
+        let now = table.begin();
         table.begun = if line.is_empty() { None } else { table.begun.or(Some(now)) };
     }
 
@@ -116,11 +118,11 @@ impl Asked {
     /// The line was entered or given up, and the next one begins.
     pub fn enter(&self) -> Entered {
         let mut table = self.lock();
-        let now = Begun { number: table.seen, echo: table.echo() };
+        let now = table.begin();
         let begun = table.begun.take().unwrap_or(now);
         let began = if begun.number == table.number { Began::After } else { Began::Before };
-        let fate = match (began, begun.echo, &table.field) {
-            (Began::Before, Echo::Hidden, _) => Fate::ThrownAway,
+        let fate = match (began, begun.is_answer, &table.field) {
+            (Began::Before, true, _) => Fate::ThrownAway,
             (_, _, None) => Fate::Remembered,
             (Began::Before, _, Some(field)) if field.echo == Echo::Shown => Fate::Remembered,
             _ => Fate::Forgotten,
@@ -134,6 +136,12 @@ impl Asked {
 }
 
 impl Table {
+    /// A line that is begun now.
+    fn begin(&self) -> Begun {
+        let is_answer = self.field.is_some() && self.seen == self.number;
+        Begun { number: self.seen, echo: self.echo(), is_answer }
+    }
+
     fn echo(&self) -> Echo {
         self.field.as_ref().map_or(Echo::Shown, |field| field.echo)
     }
@@ -179,7 +187,8 @@ mod tests {
         check(&[See, Type("h"), Ask(Shown), See, Type("hi")], Before, Remembered);
         check(&[See, Ask(Shown), Type("y"), See, Type("yes")], Before, Remembered);
         check(&[See, Type("h"), Ask(Shown), See, Type(""), Type("y")], After, Forgotten);
-        check(&[See, Ask(Shown), See, Type("y"), Ask(Shown), See], Before, Remembered);
+        check(&[See, Ask(Shown), See, Type("y"), Ask(Shown), See], Before, ThrownAway);
+        check(&[See, Ask(Shown), See, Type("y"), Withdraw, See], Before, ThrownAway);
         check(&[See, Type("h"), Ask(Hidden), See, Type("hi")], Before, Forgotten);
         check(&[See, Ask(Hidden), See, Type("s")], After, Forgotten);
         check(&[See, Ask(Hidden), See, Type("s"), Withdraw, See], Before, ThrownAway);

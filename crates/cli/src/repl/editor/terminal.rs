@@ -48,7 +48,9 @@ pub struct Prepared<P> {
 
 /// Looks whether there is a terminal that can do what is needed.
 pub fn prepare(console: &Console) -> Option<Prepared<impl ExternalPrinter + Send + use<>>> {
+    // Answers come here, and questions to stderr: without both nobody can be asked.
     console.width()?;
+    console.talk_width()?;
     let config = Config::builder().max_history_size(MOST_LINES).ok()?.history_ignore_dups(true).ok()?;
     let config = config
         .history_ignore_space(true)

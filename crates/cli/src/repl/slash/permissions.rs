@@ -7,6 +7,7 @@ use wharf_spec::{Shown, Surroundings};
 
 use super::{Post, Wish};
 use crate::columns::{columns, left};
+use crate::configured::rules_of;
 use crate::failure::Failure;
 use crate::shown_path::shown_path;
 use crate::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
@@ -34,11 +35,13 @@ pub fn run(post: &Post<'_>) -> Result<Wish, Failure> {
     let statuses = post.fleet.host.status();
     let trusted: Vec<String> =
         statuses.iter().filter(|status| status.trust).map(|status| status.name.to_string()).collect();
+    let known = post.fleet.known();
+    let settings = &known.config.settings;
     let rules = Rules {
-        rules: &session.configuration.rules()?,
+        rules: &rules_of(settings),
         problems: &post.fleet.host.rule_problems(),
         trusted: &trusted,
-        file: &session.configuration.config()?.settings.rule_file,
+        file: &settings.rule_file,
         around: &session.surroundings,
     };
     post.print(text(&rules, post.width()))
@@ -51,7 +54,7 @@ fn text(all: &Rules<'_>, width: Option<usize>) -> String {
     }
     let file = shown_path(all.file, all.around);
     let add = format!("To add one: answer a question with \"always\", or write it under `permissions` in {file}.");
-    let remove = "To take one back: delete it from its file. Rules are read when wharf starts.";
+    let remove = "To take one back: delete it from its file. Files are followed: it holds at once.";
     for line in [ORDER, &add, remove] {
         text.push_str(&format!("{}\n", paint(QUIET, wrap(line, width))));
     }
