@@ -169,10 +169,11 @@ impl Shared {
 pub(super) fn attend(shared: &Shared, site: Site, guest: Guest) {
     let mut stream = BufReader::new(guest);
     while let Ok(Some(request)) = Request::read(&mut stream) {
-        shared.ledger.record(Seen::new(site, &request));
         let form = request.form();
         let refresh = field(&form, "refresh_token");
+        // Before it is seen: who waits for it to come may let it go on at once, and it has to count by then.
         refresh.inspect(|token| locked(&shared.book).presented(token));
+        shared.ledger.record(Seen::new(site, &request));
         let expiries = locked(&shared.book).expiries;
         let mut exchange = Exchange::new(shared, site, &request);
         let answer = exchange.answer();
