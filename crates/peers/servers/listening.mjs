@@ -4,11 +4,14 @@ import { createServer } from 'node:http';
 
 /**
  * Listens on a free port of the loopback interface, says where, and tells on its standard output of each
- * request that comes: a test can then see which there were. Leaves when its standard input ends.
+ * request that comes, with the revision it names and whether it names a session: a test can then see which there were.
+ * Leaves when its standard input ends.
  */
 export function listen(path, handle) {
   const server = createServer((request, response) => {
-    console.log(`${request.method} ${new URL(request.url, 'http://localhost').pathname}`);
+    const { 'mcp-protocol-version': revision, 'mcp-session-id': session } = request.headers;
+    const named = [revision ?? 'no revision', session === undefined ? 'no session' : 'session'].join(', ');
+    console.log(`${request.method} ${new URL(request.url, 'http://localhost').pathname}: ${named}`);
     Promise.resolve(handle(request, response)).catch((error) => {
       console.error(error);
       response.destroy();

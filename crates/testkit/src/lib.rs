@@ -18,3 +18,4 @@ pub mod http_cases;
 pub mod modeld;
 pub mod oracle;
 pub mod pty;
+mod request;

@@ -75,6 +75,14 @@ fn what_has_left_the_screen_can_be_scrolled_to() {
 }
 
 #[test]
+fn a_line_that_was_broken_is_put_together_again() {
+    let long = "ahoy ".repeat(50) + "there";
+    let ended = shell(&format!("printf '{long}\\n\\nshort\\n'"), WIDE).end();
+    assert!(ended.rows[1].starts_with("ahoy") && ended.rows[2].ends_with("there"), "{:?}", ended.rows);
+    assert_eq!(ended.text, format!("{long}\n\nshort"));
+}
+
+#[test]
 fn dropping_it_ends_the_program() {
     let terminal = Terminal::start(&Command::new("/bin/cat"));
     let process = format!("/proc/{}", terminal.pid());

@@ -1,10 +1,10 @@
 //! Servers of every kind are found, called and let go of.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wharf_testkit::modeld::{Answer, Say, Script, When};
 
 use crate::berth::{Berth, all_allowed, answer, await_state, built, demo};
-use crate::others::{Web, npm, pypi};
+use crate::others::{Web, npm, overheard, pypi};
 
 #[test]
 fn a_server_from_npm_is_found_and_called() {
@@ -38,9 +38,43 @@ fn a_server_over_http_is_found_and_called() {
     assert!(table.contains("http"), "{table}");
     terminal.line("What is the sum?");
     terminal.expect("It is 42.");
-    // Its SDK refuses whatever has no session, or a revision that was not agreed on; the last word ends the session.
     berth.leave(terminal);
-    web.has_said("DELETE /mcp");
+    // The last word ends the session.
+    let ended = web.has_said("DELETE /mcp");
+    let (_, named) = ended.split_once(": ").unwrap();
+    let requests = web.all_said("POST /mcp");
+    let after = requests.iter().skip_while(|line| line.ends_with("no session"));
+    let others: Vec<&String> = after.clone().filter(|line| !line.ends_with(named)).collect();
+    assert!(named.starts_with("2025-") && named.ends_with(", session"), "{ended}");
+    assert!(after.count() >= 3 && others.is_empty(), "each after the handshake names both: {requests:?}");
+}
+
+/// `mcp-server-time` has tools and nothing else: nothing else is asked of it, and it is told what it may ask of us.
+#[test]
+fn only_what_a_server_offers_is_asked_of_it() {
+    let berth = Berth::new(Script::of([Answer::text("I know.")]));
+    let copy = berth.path("sent.jsonl");
+    let time = berth.marked(pypi("mcp_server_time", &["--local-timezone", "UTC"]));
+    let berth = berth.servers(json!({"time": overheard(time, &copy)}));
+    let mut terminal = berth.repl(&[]);
+    await_state(&mut terminal, "time", "ready");
+    terminal.line("/resources time");
+    terminal.line("/prompts time");
+    terminal.line("What do you know?");
+    terminal.expect("I know.");
+    berth.leave(terminal);
+    let sent = std::fs::read_to_string(copy).unwrap();
+    let messages: Vec<Value> = sent.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let methods: Vec<&str> = messages.iter().filter_map(|message| message["method"].as_str()).collect();
+    let handshake = methods.iter().position(|method| *method == "initialize").unwrap();
+    assert_eq!(methods[handshake + 1], "notifications/initialized", "{methods:?}");
+    assert!(methods.contains(&"tools/list"), "{methods:?}");
+    let unasked = |method: &&&str| {
+        ["resources", "prompts", "completion", "logging"].iter().any(|other| method.starts_with(other))
+    };
+    assert_eq!(methods.iter().filter(unasked).count(), 0, "{methods:?}");
+    let offered = &messages[handshake]["params"]["capabilities"];
+    assert!(["roots", "sampling", "elicitation"].iter().all(|name| offered[name].is_object()), "{offered}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Servers of somebody else's making: from npm and PyPI, and ours on their SDKs.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -20,6 +20,17 @@ pub fn npm(package: &str, arguments: &[&str]) -> Value {
 pub fn pypi(module: &str, arguments: &[&str]) -> Value {
     let words = [&["-m", module], arguments].concat();
     json!({"command": installed("py1/bin/python"), "args": words})
+}
+
+/// The same server, with a copy of every line that it is sent.
+pub fn overheard(mut entry: Value, copy: &Path) -> Value {
+    let (program, rest) = (entry["command"].take(), entry["args"].take());
+    let script = r#"copy=$1; shift; tee "$copy" | "$@""#;
+    let mut words = vec![json!("-c"), json!(script), json!("sh"), json!(copy), program];
+    words.extend(rest.as_array().into_iter().flatten().cloned());
+    entry["command"] = json!("/bin/sh");
+    entry["args"] = json!(words);
+    entry
 }
 
 /// A server on the TypeScript SDK 1 that is reached over HTTP. Ends when it is dropped.
@@ -44,7 +55,14 @@ impl Web {
         web
     }
 
-    /// Waits until it has said something that begins like this: a request by its method and path, or `stopped`.
+    /// Everything it has said so far that begins like this.
+    pub fn all_said(&self, beginning: &str) -> Vec<String> {
+        let said = self.said.0.lock().unwrap();
+        said.iter().filter(|line| line.starts_with(beginning)).cloned().collect()
+    }
+
+    /// Waits until it has said something that begins like this: a request by its method, path and
+    /// headers, or `stopped`.
     #[track_caller]
     pub fn has_said(&self, beginning: &str) -> String {
         let found = |said: &Vec<String>| said.iter().find(|line| line.starts_with(beginning)).cloned();

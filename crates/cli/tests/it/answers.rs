@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::scripted::secretive;
 use crate::support::{ASKING, Ran, demo, run, wharf};
-use crate::terminal::Terminal;
+use crate::terminal::at_terminal;
 
 const NEEDED: [&str; 6] = ["--answer", "email=ada@harbour.example", "--answer", "nights=3", "--answer", "ship=Ada"];
 
@@ -133,10 +133,10 @@ fn secrets_are_not_asked_for_unless_that_was_allowed() {
     let ran = run(call.into_iter().chain(["--answer", "password=open sesame"]));
     assert_eq!(ran.stdout, "{\"action\":\"accept\",\"content\":{\"password\":\"open sesame\"}}\n", "{ran:?}");
 
-    let ended = Terminal::run(wharf(call).env("NO_COLOR", "1")).end();
+    let ended = at_terminal(wharf(call).env("NO_COLOR", "1")).end();
     assert_eq!(ended.stdout, "{\"action\":\"decline\"}\n", "{ended:?}");
     let allowed = call.into_iter().chain(["--allow-secrets"]);
-    let mut terminal = Terminal::run(wharf(allowed).env("NO_COLOR", "1"));
+    let mut terminal = at_terminal(wharf(allowed).env("NO_COLOR", "1"));
     terminal.answer("Password: ", "open sesame");
     terminal.answer("[c]ancel: ", "");
     let ended = terminal.end();

@@ -2,7 +2,7 @@
 
 use crate::scripted::chatty;
 use crate::support::{ASKING, Pipe, demo, named_pipe, wharf};
-use crate::terminal::{Ended, Terminal};
+use crate::terminal::{Ended, Terminal, at_terminal};
 
 const SEND: &str = "[c]ancel: ";
 
@@ -82,7 +82,7 @@ Send? [Y]es / [e]dit / [d]ecline / [c]ancel:
 ";
 
 fn asked(tool: &str, revision: &str) -> Terminal {
-    Terminal::run(wharf(["call", tool, "--stdio", &demo(revision)]).env("NO_COLOR", "1"))
+    at_terminal(wharf(["call", tool, "--stdio", &demo(revision)]).env("NO_COLOR", "1"))
 }
 
 fn answered(revision: &str, answers: &[(&str, &str)]) -> Ended {
@@ -117,7 +117,7 @@ fn enter_takes_the_defaults() {
                 (SEND, ""),
             ],
         );
-        assert_eq!(ended.shown.replace("\r\n", "\n"), SCREEN, "{revision}");
+        assert_eq!(ended.shown, SCREEN, "{revision}");
         check(
             &ended,
             "Booked: {\"email\":\"ada@harbour.example\",\"flag\":\"no\",\"nights\":2,\"pilot\":true,\"quay\":\"east\",\
@@ -153,18 +153,18 @@ fn choices_go_by_number_and_by_value_and_mistakes_are_asked_again() {
                 ("Cargo [leave out]: ", "2"),
                 ("Crew aboard [leave out]: ", "1, cat"),
                 ("E-mail: ", ""),
-                ("it is needed; :decline or :cancel answers without it\r\nE-mail: ", "nobody"),
-                ("must be a mail address\r\nE-mail: ", "ada@harbour.example"),
+                ("it is needed; :decline or :cancel answers without it\nE-mail: ", "nobody"),
+                ("must be a mail address\nE-mail: ", "ada@harbour.example"),
                 ("Flag [no]: ", "the netherlands"),
                 ("Length in metres [leave out]: ", "2"),
-                ("must be at least 2.5\r\nLength in metres [leave out]: ", ":skip"),
+                ("must be at least 2.5\nLength in metres [leave out]: ", ":skip"),
                 ("Nights [2]: ", "99"),
-                ("must be at most 30\r\nNights [2]: ", "3"),
+                ("must be at most 30\nNights [2]: ", "3"),
                 ("Send a pilot [yes]: ", "n"),
                 ("Quay [east]: ", "Rome"),
-                ("`Rome` is not among the options\r\nQuay [east]: ", "north"),
+                ("`Rome` is not among the options\nQuay [east]: ", "north"),
                 ("Services [water]: ", "1,2,3"),
-                ("takes at most 2 of the options\r\nServices [water]: ", "power,3"),
+                ("takes at most 2 of the options\nServices [water]: ", "power,3"),
                 ("Ship [Second Draft]: ", "::Colon"),
                 (SEND, "y"),
             ],
@@ -196,12 +196,12 @@ fn no_is_an_answer_and_so_is_leaving() {
 fn nothing_is_sent_before_the_review() {
     let mut terminal = asked("many_questions", "2025-06-18");
     terminal.answer("Answer [aye]: ", "nay");
-    terminal.expect("This would be sent to wharf:\r\n  1. Answer (answer): nay\r\n");
+    terminal.expect("This would be sent to wharf:\n  1. Answer (answer): nay\n");
     terminal.answer(SEND, "what?");
     terminal.answer(SEND, "e 7");
     terminal.answer("there is no such field", "e 1");
     terminal.answer("Answer [nay]: ", "aye");
-    terminal.expect("  1. Answer (answer): aye\r\n");
+    terminal.expect("  1. Answer (answer): aye\n");
     terminal.answer(SEND, "y");
     terminal.expect("Question 1 of round 2: ready?");
     terminal.answer("Answer [aye]: ", "two");
@@ -230,7 +230,7 @@ fn ctrl_c_ends_the_question_and_the_command() {
         terminal.control('c');
         let ended = terminal.end();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
-        assert!(ended.shown.ends_with("\r\nerror: interrupted.\r\n"), "{ended:?}");
+        assert!(ended.shown.ends_with("\nerror: interrupted.\n"), "{ended:?}");
     }
 }
 
@@ -256,10 +256,11 @@ fn several_questions_come_one_after_the_other() {
 fn progress_is_shown_on_a_terminal_and_taken_away() {
     for (revision, shown) in [("2026-07-28", "50% step 1 of 2"), ("2024-11-05", "50%")] {
         let command = ["call", "slow", "seconds=0.4", "steps=2", "--stdio", &demo(revision)];
-        let mut terminal = Terminal::run(&wharf(command));
+        let mut terminal = at_terminal(&wharf(command));
         terminal.expect(&format!("wharf · slow  ██████████░░░░░░░░░░ {shown}"));
-        terminal.expect("\r\u{1b}[2K");
-        check(&terminal.end(), "Waited 0.4 s in 2 steps.\n");
+        let ended = terminal.end();
+        check(&ended, "Waited 0.4 s in 2 steps.\n");
+        assert!(ended.rows.iter().all(String::is_empty), "{:?}", ended.rows);
     }
 }
 
@@ -268,7 +269,7 @@ fn nothing_breaks_into_a_question() {
     let (go, heard) = (named_pipe("chatty-go"), Pipe::new("chatty-heard"));
     let server = chatty(&go, &heard.path);
     let call = ["call", "sign_in", "--allow-secrets", "--log", "info", "--stdio", &server];
-    let mut terminal = Terminal::run(wharf(call).env("NO_COLOR", "1"));
+    let mut terminal = at_terminal(wharf(call).env("NO_COLOR", "1"));
     terminal.expect("Password: ");
     std::fs::write(go, "now\n").unwrap();
     assert_eq!(heard.written(), "heard\n");
@@ -276,8 +277,8 @@ fn nothing_breaks_into_a_question() {
     terminal.answer(SEND, "");
     let ended = terminal.end();
     check(&ended, "Pass.\n");
-    let (before, after) = ended.shown.split_once("Password: \r\n").expect("nothing else on the line of the prompt");
-    let told = "sh · info: impatient\r\n";
+    let (before, after) = ended.shown.split_once("Password: \n").expect("nothing else on the line of the prompt");
+    let told = "sh · info: impatient\n";
     assert!(!before.contains(told) && !before.contains("waiting"), "{ended:?}");
     let (asking, rest) = after.split_once(SEND).unwrap();
     assert!(!asking.contains(told) && !asking.contains("waiting") && rest.contains(told), "{ended:?}");

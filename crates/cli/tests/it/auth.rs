@@ -13,7 +13,7 @@ use wharf_testkit::authd::{Authd, Description, Switches};
 
 use crate::configuration::world::{USER, World};
 use crate::support::{Ran, finished};
-use crate::terminal::Terminal;
+use crate::terminal::at_terminal;
 
 /// Where the browser of these tests leaves the address it is given.
 const OPENED: &str = "opened.pipe";
@@ -216,14 +216,14 @@ pub fn ended(child: Child, mut talk: impl std::io::Read) -> Ran {
 #[test]
 fn a_browser_is_opened_only_after_a_yes() {
     let scene = Scene::new();
-    let mut terminal = Terminal::run(&scene.world.command(&["auth", "docs"]));
+    let mut terminal = at_terminal(&scene.world.command(&["auth", "docs"]));
     terminal.answer("Open it in your browser? [y/N]: ", "n");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert!(ended.shown.contains("docs wants you to log in at 127.0.0.1"), "{ended:?}");
     assert_eq!(scene.authd.counts().authorizations, 0);
     assert!(!scene.world.path(SEEN).exists(), "something was opened");
-    let mut terminal = Terminal::run(&scene.world.command(&["auth", "docs"]));
+    let mut terminal = at_terminal(&scene.world.command(&["auth", "docs"]));
     let opened = scene.opened();
     terminal.answer("Open it in your browser? [y/N]: ", "y");
     visit(&sent_back(&opened.recv_timeout(PATIENCE).unwrap()));

@@ -1,7 +1,7 @@
 //! `demo`.
 
 use crate::support::{run, wharf};
-use crate::terminal::Terminal;
+use crate::terminal::at_terminal;
 
 const STEPS: [&str; 17] = [
     "connect",
@@ -72,7 +72,7 @@ fn it_reads_well_in_a_pipe() {
 
 #[test]
 fn a_person_can_answer() {
-    let mut terminal = Terminal::run(wharf(["demo", "--ask"]).env("NO_COLOR", "1"));
+    let mut terminal = at_terminal(wharf(["demo", "--ask"]).env("NO_COLOR", "1"));
     terminal.expect("north asks you:");
     terminal.answer("Cargo [leave out]: ", ":decline");
     let ended = terminal.end();

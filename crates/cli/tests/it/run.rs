@@ -141,9 +141,13 @@ fn an_interrupt_withdraws_the_call_at_its_server() {
 
 #[test]
 fn without_a_key_nothing_is_started_and_it_is_said_how_to_set_one() {
-    let house = House::with(&json!({ "demo": working() }));
+    let telling = json!({ "command": "/bin/sh", "args": ["-c", "touch \"$HOME/started\""] });
+    let house = House::with(&json!({ "demo": telling }));
     let ran = house.run(["run", "say ahoy"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(!house.path("home/started").exists(), "a server was started");
+    house.run(["tools"]);
+    assert!(house.path("home/started").exists(), "nobody would have seen it");
     for hint in ["ANTHROPIC_API_KEY", "everything but the conversation works", "--model ollama/MODEL", "providers"] {
         assert!(ran.stderr.contains(hint), "{ran:?}");
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::{Ran, WHARF, finished};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, at_terminal};
 
 pub struct Yard {
     directory: tempfile::TempDir,
@@ -65,7 +65,7 @@ impl Yard {
     }
 
     pub fn terminal(&self, line: &str) -> Terminal {
-        Terminal::run(&self.command(line))
+        at_terminal(&self.command(line))
     }
 }
 

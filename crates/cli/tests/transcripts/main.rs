@@ -21,8 +21,6 @@ mod compare;
 mod completing;
 mod page;
 mod place;
-mod screen;
-mod terminal;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

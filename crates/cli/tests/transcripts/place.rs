@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
-
-use crate::screen::screen;
-use crate::terminal::play;
+use wharf_testkit::pty::{Layout, Terminal};
 
 pub const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 
@@ -53,7 +51,7 @@ impl Place {
     /// Runs a command whose output goes to a pipe; gives the lines it printed and how it ended.
     pub fn in_pipe(&self, line: &str) -> Vec<String> {
         let (mut reader, writer) = std::io::pipe().unwrap();
-        let mut command = self.command(&[], line);
+        let mut command = self.command(line);
         command.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
         let mut child = command.spawn().unwrap();
         // It holds the writing end as well.
@@ -67,15 +65,18 @@ impl Place {
 
     /// The same on a terminal, where somebody answers what is asked.
     pub fn on_terminal(&self, line: &str, typed: &[(&str, &str)]) -> Vec<String> {
-        // Becoming the leader of a session is for a process to do itself.
-        let (shown, code) = play(self.command(&["setsid", "--ctty", "--wait"], line), typed);
-        self.told(&screen(&shown), code)
+        let layout = Layout { rows: 40, columns: 120, ..Layout::default() };
+        let mut terminal = Terminal::start_with(&self.command(line), layout);
+        for (words, answer) in typed {
+            terminal.answer(words, answer);
+        }
+        let ended = terminal.end();
+        self.told(&ended.text, ended.code)
     }
 
-    fn command(&self, before: &[&str], line: &str) -> Command {
-        let words = [before, &["timeout", "--foreground", DEADLINE, "sh", "-c", line]].concat();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).env_clear().current_dir(&self.project);
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new("timeout");
+        command.args(["--foreground", DEADLINE, "sh", "-c", line]).env_clear().current_dir(&self.project);
         command.env("HOME", &self.home).env("TERM", "xterm").env("LANG", "C.UTF-8");
         command.env("PATH", format!("{}:{}", self.programs.display(), SYSTEM.join(":")));
         command

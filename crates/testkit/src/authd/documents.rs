@@ -19,7 +19,7 @@ impl Exchange<'_> {
         if self.request.method != "GET" {
             return None;
         }
-        let path = self.request.path.as_str();
+        let path = self.request.path();
         match (self.site, path.strip_prefix(ELSEWHERE)) {
             (Site::Second, Some("/description")) => Some(Answer::json(200, &self.description())),
             (Site::Second, Some("/metadata")) => Some(Answer::json(200, &self.metadata_of(Site::Issuer))),

@@ -1,16 +1,18 @@
 //! One request and where it goes. Each subject has a module that answers for it.
 
-use super::http::{Answer, Fields, Request, field};
+use super::http::{self, Answer, field};
 use super::ledger::{Site, locked};
 use super::proof::{self, Expected, Flaw};
 use super::serving::{Rotated, Shared};
 use super::switches::{Dpop, Registration, Revocation, Switches};
+use crate::request::{Fields, Request};
 
 /// One request being answered.
 pub(super) struct Exchange<'a> {
     pub shared: &'a Shared,
     pub site: Site,
     pub request: &'a Request,
+    pub query: Fields,
     pub form: Fields,
     /// As they were when the request arrived.
     pub switches: Switches,
@@ -21,7 +23,8 @@ pub(super) struct Exchange<'a> {
 impl<'a> Exchange<'a> {
     pub fn new(shared: &'a Shared, site: Site, request: &'a Request) -> Exchange<'a> {
         let switches = locked(&shared.switches).clone();
-        Exchange { shared, site, request, form: request.form(), switches, rotated: None }
+        let (query, form) = (http::query(request), http::form(request));
+        Exchange { shared, site, request, query, form, switches, rotated: None }
     }
 
     pub fn answer(&mut self) -> Answer {
@@ -29,7 +32,7 @@ impl<'a> Exchange<'a> {
             return document;
         }
         let is_issuer = self.site != Site::Server || self.switches.one_origin;
-        match (self.request.method.as_str(), self.request.path.as_str()) {
+        match (self.request.method.as_str(), self.request.path()) {
             (_, "/mcp") if self.site == Site::Server => self.protected(),
             ("POST", "/idp/token") if self.site == Site::Issuer => self.vouch(),
             (method, path) if is_issuer => match path.strip_prefix(self.switches.issuer_path.as_str()) {
@@ -68,7 +71,7 @@ impl<'a> Exchange<'a> {
             (None, _) => return Err(Flaw::Invalid),
             (Some(proof), _) => proof,
         };
-        let url = format!("{}{}", self.shared.origin(self.site), self.request.path);
+        let url = format!("{}{}", self.shared.origin(self.site), self.request.path());
         let nonce = locked(&self.shared.nonce).clone();
         let nonce = (self.switches.dpop == Dpop::Nonce).then_some(nonce.as_str());
         let expected = Expected { method: &self.request.method, url: &url, token, nonce };

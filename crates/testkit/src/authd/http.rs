@@ -1,62 +1,21 @@
-//! HTTP/1.1 by hand, as much as OAuth needs of it: requests with fields, answers of one piece.
+//! HTTP/1.1 by hand, as much as OAuth needs of it: fields of requests, and answers.
 
 use std::fmt::Write as _;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::below::Guest;
+use crate::request::{Fields, Request};
 
-/// The longest head and the longest body that are read.
-const MOST: u64 = 1 << 20;
-
-/// Names and values, as they came and in their order.
-pub type Fields = Vec<(String, String)>;
-
-/// A request in full.
-#[derive(Clone, Debug)]
-pub(super) struct Request {
-    pub method: String,
-    pub path: String,
-    pub query: Fields,
-    pub headers: Fields,
-    pub body: Vec<u8>,
+/// The fields of a request's query.
+pub(super) fn query(request: &Request) -> Fields {
+    request.target.split_once('?').map_or_else(Fields::new, |(_, query)| fields(query))
 }
 
-impl Request {
-    /// Reads one, or nothing if the peer closed before it.
-    pub fn read(stream: &mut BufReader<Guest>) -> io::Result<Option<Request>> {
-        let Some(first) = line(stream)? else { return Ok(None) };
-        let mut words = first.split(' ');
-        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut request = Request {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            query: fields(query),
-            headers: headers(stream)?,
-            body: Vec::new(),
-        };
-        let length = request.header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0).min(MOST);
-        stream.take(length).read_to_end(&mut request.body)?;
-        if (request.body.len() as u64) < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(Some(request)) }
-    }
-
-    /// The value of a header, by its name in any case.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
-    }
-
-    /// The fields of a form, or none.
-    pub fn form(&self) -> Fields {
-        let is_form = self.header("content-type").is_some_and(|kind| kind.starts_with("application/x-www-form"));
-        if is_form { fields(&String::from_utf8_lossy(&self.body)) } else { Fields::new() }
-    }
-
-    /// The body as JSON, or null.
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_default()
-    }
+/// The fields of the form in a request's body, or none.
+pub(super) fn form(request: &Request) -> Fields {
+    let is_form = request.header("content-type").is_some_and(|kind| kind.starts_with("application/x-www-form"));
+    if is_form { fields(&String::from_utf8_lossy(&request.body)) } else { Fields::new() }
 }
 
 /// The value of a field.
@@ -175,24 +134,6 @@ fn fields(text: &str) -> Fields {
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .map(|(key, value)| (decoded(key), decoded(value)))
         .collect()
-}
-
-fn headers(stream: &mut impl BufRead) -> io::Result<Fields> {
-    let mut headers = Fields::new();
-    while let Some(line) = line(stream)?.filter(|line| !line.is_empty()) {
-        if let Some((name, value)) = line.split_once(':') {
-            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-        }
-    }
-    Ok(headers)
-}
-
-/// One line without its end; nothing at the end of the stream.
-fn line(stream: &mut impl BufRead) -> io::Result<Option<String>> {
-    let mut bytes = Vec::new();
-    stream.take(MOST).read_until(b'\n', &mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
-    Ok((!bytes.is_empty()).then_some(text))
 }
 
 #[cfg(test)]

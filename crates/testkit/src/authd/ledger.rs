@@ -7,7 +7,8 @@ use std::task::{Poll, Waker};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::http::{Fields, Request, field};
+use super::http::{self, field};
+use crate::request::{Fields, Request};
 
 /// Which of the listeners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -45,9 +46,9 @@ impl Seen {
         Seen {
             site,
             method: request.method.clone(),
-            path: request.path.clone(),
-            query: request.query.clone(),
-            form: request.form(),
+            path: request.path().to_owned(),
+            query: http::query(request),
+            form: http::form(request),
             headers: request.headers.clone(),
             json: request.json(),
         }

@@ -27,8 +27,8 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
+pub use crate::request::Fields;
 pub use book::Counts;
-pub use http::Fields;
 pub use key::Key;
 pub use ledger::{Seen, Site};
 pub use process::run;

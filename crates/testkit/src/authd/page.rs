@@ -9,7 +9,7 @@ use super::switches::{Iss, Page};
 impl Exchange<'_> {
     /// Sends the person back to the client.
     pub fn page(&self) -> Answer {
-        let asked = |name| field(&self.request.query, name);
+        let asked = |name| field(&self.query, name);
         let (Some(client), Some(redirect_uri)) = (asked("client_id"), asked("redirect_uri")) else {
             return Answer::error(400, "invalid_request");
         };
@@ -29,7 +29,7 @@ impl Exchange<'_> {
 
     /// A code, where everything that is needed was asked: PKCE by S256, and the server as the resource if any.
     fn code(&self, client: &str, redirect_uri: &str) -> Option<String> {
-        let asked = |name| field(&self.request.query, name);
+        let asked = |name| field(&self.query, name);
         let is_code = asked("response_type") == Some("code") && asked("code_challenge_method") == Some("S256");
         let challenge = asked("code_challenge").filter(|challenge| challenge.len() == 43)?;
         if !is_code || asked("resource").is_some_and(|resource| resource != self.shared.resource()) {
@@ -52,7 +52,7 @@ impl Exchange<'_> {
 
     fn send_back(&self, redirect_uri: &str, fields: &[(&str, &str)]) -> Answer {
         let mut fields: Vec<(&str, String)> = fields.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        fields.extend(field(&self.request.query, "state").map(|state| ("state", state.to_owned())));
+        fields.extend(field(&self.query, "state").map(|state| ("state", state.to_owned())));
         fields.extend(self.iss().map(|iss| ("iss", iss)));
         let query: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
         let joint = if redirect_uri.contains('?') { '&' } else { '?' };

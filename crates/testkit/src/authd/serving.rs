@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use super::book::{Book, Client};
 use super::exchange::Exchange;
-use super::http::{self, Answer, Ending, Request, field};
+use super::http::{self, Answer, Ending, field};
 use super::key::Key;
 use super::ledger::{Ledger, Seen, Site, locked};
 use super::random::hex;
 use super::switches::{ClientAuth, Resource, Switches};
 use crate::below::Guest;
+use crate::request::Request;
 
 /// How often a stream that has nothing to say looks whether somebody still listens.
 const KEEP_ALIVE: Duration = Duration::from_millis(50);
@@ -168,8 +169,8 @@ impl Shared {
 /// Answers one connection until it ends.
 pub(super) fn attend(shared: &Shared, site: Site, guest: Guest) {
     let mut stream = BufReader::new(guest);
-    while let Ok(Some(request)) = Request::read(&mut stream) {
-        let form = request.form();
+    while let Some(Ok(request)) = Request::read(&mut stream) {
+        let form = http::form(&request);
         let refresh = field(&form, "refresh_token");
         // Before it is seen: who waits for it to come may let it go on at once, and it has to count by then.
         refresh.inspect(|token| locked(&shared.book).presented(token));

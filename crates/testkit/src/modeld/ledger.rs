@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::format::Format;
-use super::http::Fields;
+use crate::request::Fields;
 
 /// A request that arrived.
 #[derive(Clone, Debug, Serialize)]

@@ -22,8 +22,8 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
+pub use crate::request::Fields;
 pub use format::Format;
-pub use http::Fields;
 pub use ledger::Recorded;
 pub use process::run;
 pub use script::{Answer, Fail, Hold, Pace, Rule, Say, Script, Stop, Usage, When};

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::checks::{self, Asked, Thoughts};
 use super::format::Format;
 use super::gates::Gates;
-use super::http::{self, Request};
+use super::http;
 use super::latest::Latest;
 use super::ledger::{Ledger, Recorded, locked};
 use super::refusal::Refusal;
@@ -16,6 +16,7 @@ use super::script::{Answer, Fail, Pace, Script};
 use super::turn::{Turn, identifier};
 use super::wire;
 use crate::below::Guest;
+use crate::request::Request;
 
 /// What follows a status of 200 where the script wants garbage.
 const GARBAGE: &[u8] =
@@ -70,7 +71,7 @@ impl Shared {
 /// Answers one connection until it ends.
 pub(super) fn attend(shared: &Shared, guest: Guest) {
     let mut stream = BufReader::new(guest);
-    while let Ok(Some(request)) = Request::read(&mut stream) {
+    while let Some(Ok(request)) = Request::read(&mut stream) {
         stream.get_ref().delivered();
         let answered = respond(shared, stream.get_mut(), &request);
         if answered.is_err() || request.is_last() {
@@ -81,10 +82,10 @@ pub(super) fn attend(shared: &Shared, guest: Guest) {
 
 /// Answers one request; an error ends the connection.
 fn respond(shared: &Shared, guest: &mut Guest, request: &Request) -> io::Result<()> {
-    let Some(format) = Format::at(&request.path) else {
+    let Some(format) = Format::at(request.path()) else {
         return write_whole(guest, &http::head(404, &[]), b"");
     };
-    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let body = request.json();
     let refused = shared.refusal(format, request, &body);
     let answer = refused.map_or_else(|| shared.answer(format, &body), Err);
     let number = shared.ledger.record(Recorded {

@@ -69,6 +69,8 @@ pub struct Ended {
     pub bytes: Vec<u8>,
     /// What somebody sees who scrolls up to the first row.
     pub rows: Vec<String>,
+    /// The same text, with each line that the terminal broke in one piece, up to the last that is not empty.
+    pub text: String,
     /// What came through the pipe, where there was one.
     pub stdout: String,
 }
@@ -79,6 +81,13 @@ enum Came {
     Nothing,
     /// Nobody holds the terminal any more.
     End,
+}
+
+/// Where the line of a row ends.
+enum Breaks {
+    Here,
+    /// It goes on in the next row.
+    Nowhere,
 }
 
 impl Default for Layout {
@@ -191,16 +200,7 @@ impl Terminal {
 
     /// What somebody sees who scrolls up to the first row, the screen included.
     pub fn scrolled(&self) -> Vec<String> {
-        let mut screen = self.drawn.screen().clone();
-        let above = (1..=screen.scrollback_len()).rev();
-        let mut rows: Vec<String> = above
-            .filter_map(|up| {
-                screen.set_scrollback(up);
-                rows_of(&screen).next()
-            })
-            .collect();
-        rows.extend(self.screen());
-        rows
+        self.history().into_iter().map(|(row, _)| row.trim_end().to_owned()).collect()
     }
 
     /// All text that was shown so far, without escapes and carriage returns.
@@ -227,7 +227,31 @@ impl Terminal {
         let code = self.child.wait().expect("nobody else waits for it").code();
         let stdout = self.pipe.take().map(|pipe| pipe.join().expect("reading a pipe does not panic"));
         let bytes = std::mem::take(&mut self.bytes);
-        Ended { code, shown: self.shown(), bytes, rows: self.scrolled(), stdout: stdout.unwrap_or_default() }
+        let (rows, text) = (self.scrolled(), self.text());
+        Ended { code, shown: self.shown(), bytes, rows, text, stdout: stdout.unwrap_or_default() }
+    }
+
+    fn text(&self) -> String {
+        let line = |(row, breaks): (String, Breaks)| match breaks {
+            Breaks::Here => row.trim_end().to_owned() + "\n",
+            Breaks::Nowhere => row,
+        };
+        let text: String = self.history().into_iter().map(line).collect();
+        text.trim_end().to_owned()
+    }
+
+    /// Every row from the first on, in full width, and whether its line goes on in the next.
+    fn history(&self) -> Vec<(String, Breaks)> {
+        let mut screen = self.drawn.screen().clone();
+        let (height, width) = (screen.size().0.get(), screen.size().1.get());
+        let above = (1..=screen.scrollback_len()).rev().map(|up| (up, 0));
+        let places: Vec<(usize, u16)> = above.chain((0..height).map(|row| (0, row))).collect();
+        let row = |(up, row): (usize, u16)| {
+            screen.set_scrollback(up);
+            let text = screen.rows(0, width).nth(row.into()).unwrap_or_default();
+            (text, if screen.row_wrapped(row) { Breaks::Nowhere } else { Breaks::Here })
+        };
+        places.into_iter().map(row).collect()
     }
 
     #[track_caller]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{PROJECT, USER, World};
-use crate::terminal::Terminal;
+use crate::terminal::at_terminal;
 
 fn entry(world: &World, file: &str, id: &str) -> Value {
     let text: Value = serde_json::from_str(&world.read(file)).unwrap();
@@ -161,7 +161,7 @@ fn secrets_are_read_from_a_pipe_in_the_order_they_were_given() {
 #[test]
 fn secrets_are_typed_unseen() {
     let world = World::new();
-    let mut terminal = Terminal::run(&world.command(&["add", "x", "-s", "global", "-e", "TOKEN=-", "--", "a"]));
+    let mut terminal = at_terminal(&world.command(&["add", "x", "-s", "global", "-e", "TOKEN=-", "--", "a"]));
     terminal.answer("Secret for TOKEN (not shown): ", "hush");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{}", ended.shown);

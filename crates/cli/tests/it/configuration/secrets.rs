@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::json;
 
 use super::world::{SHARED, USER, World};
-use crate::terminal::Terminal;
+use crate::terminal::at_terminal;
 
 const KEPT: &str = "home/.config/wharf/secrets.json";
 
@@ -34,7 +34,7 @@ fn a_secret_is_kept_listed_and_forgotten() {
 #[test]
 fn a_secret_is_typed_unseen() {
     let world = World::new();
-    let mut terminal = Terminal::run(&world.command(&["secret", "set", "github"]));
+    let mut terminal = at_terminal(&world.command(&["secret", "set", "github"]));
     terminal.answer("Secret for github (not shown): ", "hush");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{}", ended.shown);

@@ -32,7 +32,7 @@ pub enum Piece {
 
 pub fn serve(exchange: &Exchange<'_>) {
     let request = exchange.request;
-    match (request.verb.as_str(), request.path(), request.query("sessionId")) {
+    match (request.method.as_str(), request.path(), request.query("sessionId")) {
         ("GET", "/sse", None) => {
             let last = request.header("last-event-id").unwrap_or("-");
             exchange.server.options.record(&format!("get {last} -"));

@@ -6,10 +6,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use serde_json::json;
 
 use super::exchange::Exchange;
-use super::request::Request;
 use super::{Act, Fault, Stage, Times};
 use crate::faultd::frame::{self, Message};
 use crate::faultd::options::Options;
+use crate::request::Request;
 
 pub fn find(name: &str) -> Option<Fault> {
     let act: Act = match name {
@@ -58,7 +58,7 @@ pub fn listen(options: Options) -> Result<SocketAddr, String> {
 fn welcome(options: &Options, mut stream: &TcpStream) {
     let mut input = BufReader::new(stream);
     while let Some(Ok(request)) = Request::read(&mut input) {
-        options.record(&format!("elsewhere {} {}", request.verb, request.target));
+        options.record(&format!("elsewhere {} {}", request.method, request.target));
         for (name, value) in &request.headers {
             options.record(&format!("elsewhere header {}: {value}", name.to_ascii_lowercase()));
         }

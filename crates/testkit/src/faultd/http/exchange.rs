@@ -11,12 +11,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_linger;
 use serde_json::Value;
 
-use super::request::Request;
 use super::server::HttpServer;
 use crate::faultd::frame::Message;
 use crate::faultd::healthy::plain;
 use crate::faultd::options::{MODERN, Options};
 use crate::faultd::serving::Serving;
+use crate::request::Request;
 
 /// How often a wait looks at what may end it.
 const STEP: Duration = Duration::from_millis(5);

@@ -22,7 +22,6 @@ mod exchange;
 mod flaw;
 mod listen;
 mod probe;
-mod request;
 mod resume;
 mod rounds;
 mod server;
@@ -35,9 +34,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::exit;
 use std::sync::Arc;
 
+use crate::request::Request;
 use exchange::Exchange;
 use flaw::Flaw;
-use request::Request;
 use server::HttpServer;
 
 use super::options::{Form, Options};

@@ -16,7 +16,7 @@ type Away = (u16, Refusal);
 pub fn serve(exchange: &Exchange<'_>) {
     let session = exchange.request.header("mcp-session-id").unwrap_or("-");
     let record = |entry: String| exchange.server.options.record(&entry);
-    match exchange.request.verb.as_str() {
+    match exchange.request.method.as_str() {
         _ if !matches!(exchange.request.path(), "/mcp" | "/moved") => not_here(exchange),
         "POST" => {
             let method = exchange.message.method.as_str();

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::format::Format;
-use super::http::Request;
 use super::refusal::Refusal;
+use crate::request::Request;
 
 /// Calls that were made after some thinking, each with the id of that: the one may not come back without the other.
 pub(super) type Thoughts = BTreeMap<String, String>;

@@ -2,14 +2,21 @@
 
 use std::io::{BufRead, Read};
 
+use serde_json::Value;
+
 /// The longest line and the largest body that are read.
 const LINE: u64 = 1 << 20;
 const BODY: usize = 64 << 20;
 
-pub struct Request {
-    pub verb: String,
+/// Names and values in the order they came in.
+pub type Fields = Vec<(String, String)>;
+
+/// A request in full. The names of its headers are in lower case.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub method: String,
     pub target: String,
-    pub headers: Vec<(String, String)>,
+    pub headers: Fields,
     pub body: Vec<u8>,
 }
 
@@ -25,13 +32,13 @@ impl Request {
 
     fn after(first: &str, input: &mut impl BufRead) -> Result<Request, &'static str> {
         let mut words = first.split(' ');
-        let (Some(verb), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
+        let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
             (words.next(), words.next(), words.next(), words.next())
         else {
             return Err("no request line");
         };
-        let (verb, target, headers) = (verb.to_owned(), target.to_owned(), headers(input)?);
-        let mut request = Request { verb, target, headers, body: Vec::new() };
+        let (method, target, headers) = (method.to_owned(), target.to_owned(), headers(input)?);
+        let mut request = Request { method, target, headers, body: Vec::new() };
         request.body = match (request.header("transfer-encoding"), request.header("content-length")) {
             (Some("chunked"), None) => chunked(input)?,
             (None, Some(length)) => exactly(input, length.parse().map_err(|_| "a length that is none")?)?,
@@ -58,17 +65,27 @@ impl Request {
         let (_, query) = self.target.split_once('?')?;
         query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     }
+
+    /// Whether the connection ends with it.
+    pub fn is_last(&self) -> bool {
+        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    }
+
+    /// The body as JSON, or null.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
 }
 
-fn headers(input: &mut impl BufRead) -> Result<Vec<(String, String)>, &'static str> {
-    let mut headers = Vec::new();
+fn headers(input: &mut impl BufRead) -> Result<Fields, &'static str> {
+    let mut headers = Fields::new();
     loop {
         let text = line(input)?.ok_or("the end among the headers")?;
         if text.is_empty() {
             return Ok(headers);
         }
         let (name, value) = text.split_once(':').ok_or("a header without a colon")?;
-        headers.push((name.to_owned(), value.trim().to_owned()));
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
 }
 
