@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wharf_json::Raw;
+use wharf_spec::Shown;
 use wharf_tools::{CallFailure, Description, Outcome, Snapshot, nearest};
 
-use crate::provider::Definition;
+use crate::provider::{Compiled, Definition, Format, Withheld, compile};
 use search_tool::SearchTool;
 
 /// The most bytes of the definitions of the two tools together.
@@ -21,8 +22,8 @@ const OWN_BYTES: usize = 6 * 1024;
 
 /// What a model is offered of the tools of one moment. Made anew only when the snapshot's version changes.
 pub(crate) struct Offering {
-    /// What goes with a request.
-    pub definitions: Vec<Definition>,
+    /// What goes with a request, as the model's format has it.
+    pub definitions: Arc<Compiled>,
     /// Everything that can be called, by name.
     tools: BTreeMap<Arc<str>, Arc<Description>>,
     /// How the model gets at what is not offered.
@@ -49,23 +50,31 @@ pub(crate) enum Meaning {
 }
 
 impl Offering {
-    /// Offers the tools of a snapshot; where their definitions take more than so many tokens, a search tool and a call
-    /// tool in their place. `wanted` says which tools there are at all.
+    /// Offers the tools of a snapshot to a model of a format; where their definitions, as they are sent, take more than so
+    /// many tokens, a search tool and a call tool in their place. `wanted` says which tools there are at all.
     ///
     /// Tools of one's own stay beside the two, in the order of their names, as long as there is room.
-    pub fn of(snapshot: &Snapshot, most_tokens: u64, wanted: impl Fn(&str) -> bool) -> Self {
+    pub fn of(snapshot: &Snapshot, format: Format, most_tokens: u64, wanted: impl Fn(&str) -> bool) -> Self {
         let all = snapshot.iter().map(|tool| tool.description().clone());
-        let all: Vec<Arc<Description>> = all.filter(|tool| wanted(&tool.name)).collect();
-        let tools = all.iter().map(|tool| (tool.name.clone(), tool.clone())).collect();
-        if all.iter().map(|tool| size(tool)).sum::<u64>() <= most_tokens {
-            return Self { definitions: all.iter().map(|tool| definition(tool)).collect(), tools, finding: None };
+        let tools: BTreeMap<_, _> =
+            all.filter(|tool| wanted(&tool.name)).map(|tool| (tool.name.clone(), tool)).collect();
+        let mut definitions = compile(format, &tools.values().map(|tool| definition(tool)).collect::<Vec<_>>());
+        let finding = (tokens(definitions.size()) > most_tokens).then(|| {
+            keep_own(&mut definitions, &tools, most_tokens);
+            let hidden = tools.values().filter(|tool| !definitions.tells_of(&tool.name)).cloned().collect();
+            Finding::new(["SearchTools", "CallTool"].map(|name| free_name(name, snapshot)), hidden)
+        });
+        let two = finding.iter().flat_map(Finding::definitions);
+        two.for_each(|definition| definitions.add(format, &definition));
+        for Withheld { name, reason } in &definitions.withheld {
+            tracing::warn!(tool = %Shown::line(name, 100), %reason, "a tool is withheld from the model");
         }
-        let (offered, hidden) = divided(all, most_tokens);
-        let [search, call] = ["SearchTools", "CallTool"].map(|name| free_name(name, snapshot));
-        let search = SearchTool::new(search, &call, hidden);
-        let mut definitions: Vec<Definition> = offered.iter().map(|tool| definition(tool)).collect();
-        definitions.extend([search.definition().clone(), call_tool::definition(&call, search.name())]);
-        Self { definitions, tools, finding: Some(Finding { search, call }) }
+        Self { definitions: Arc::new(definitions), tools, finding }
+    }
+
+    /// About how many tokens go with each request.
+    pub fn tokens(&self) -> u64 {
+        tokens(self.definitions.size())
     }
 
     /// What a call means, by the name and the arguments the model gave.
@@ -87,24 +96,32 @@ impl Offering {
             return Meaning::Call { tool: name.to_owned(), arguments };
         }
         let close = nearest(name, self.tools.keys().map(|name| &**name)).map(Arc::from);
-        let name = name.chars().take(LONGEST_SAID).collect();
-        Meaning::Answer(CallFailure::Unknown { name, nearest: close }.to_outcome())
+        Meaning::Answer(CallFailure::unknown(name, close).to_outcome())
     }
 }
 
-/// What was said is repeated in errors, so not all of it is kept.
-const LONGEST_SAID: usize = 200;
+impl Finding {
+    /// The two by these names, for tools that the model is not told of.
+    fn new([search, call]: [String; 2], hidden: Vec<Arc<Description>>) -> Self {
+        Self { search: SearchTool::new(search, &call, hidden), call }
+    }
 
-/// The tools that are offered beside the two, and those that have to be found.
-fn divided(all: Vec<Arc<Description>>, most_tokens: u64) -> (Vec<Arc<Description>>, Vec<Arc<Description>>) {
+    fn definitions(&self) -> [Definition; 2] {
+        [self.search.definition().clone(), call_tool::definition(&self.call, self.search.name())]
+    }
+}
+
+/// Keeps the definitions of tools of one's own, as many as fit beside the two.
+fn keep_own(definitions: &mut Compiled, tools: &BTreeMap<Arc<str>, Arc<Description>>, most_tokens: u64) {
     let mut left = most_tokens.saturating_sub(tokens(OWN_BYTES));
-    all.into_iter().partition(|tool| match left.checked_sub(size(tool)) {
-        Some(rest) if tool.origin.is_none() => {
+    let is_own = |name: &str| tools.get(name).is_some_and(|tool| tool.origin.is_none());
+    definitions.keep(|name, bytes| match left.checked_sub(tokens(bytes)) {
+        Some(rest) if is_own(name) => {
             left = rest;
             true
         }
         _ => false,
-    })
+    });
 }
 
 /// The name itself, or with a number where a tool has it already.
@@ -117,10 +134,6 @@ fn free_name(name: &str, snapshot: &Snapshot) -> String {
 fn definition(tool: &Description) -> Definition {
     let Description { name, text, schema, .. } = tool;
     Definition { name: name.to_string(), description: text.clone(), schema: schema.clone() }
-}
-
-fn size(tool: &Description) -> u64 {
-    tokens(tool.name.len() + tool.text.len() + tool.schema.as_bytes().len())
 }
 
 /// About how many tokens a text is, before anybody has counted: a quarter of its bytes.

@@ -33,6 +33,13 @@ pub enum RunEvent {
         /// Counted from one.
         request: u32,
     },
+    /// The model's API has too much to do, or is not well; it is asked again after a while.
+    Waiting {
+        /// How long that is.
+        time: Duration,
+        /// What the API said.
+        because: ModelError,
+    },
     /// More text of the model's answer.
     Text(String),
     /// More of what the model thinks.

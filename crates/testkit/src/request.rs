@@ -55,9 +55,11 @@ impl Request {
         found.next().is_none().then_some(value)
     }
 
-    /// The target without its query.
+    /// The target without its query, and without the host that is before it where the client takes this for a proxy
+    /// (RFC 9112, 3.2.2).
     pub fn path(&self) -> &str {
-        self.target.split('?').next().unwrap_or_default()
+        let behind = self.target.strip_prefix("http://").and_then(|rest| rest.find('/').map(|at| &rest[at..]));
+        behind.unwrap_or(&self.target).split('?').next().unwrap_or_default()
     }
 
     /// One parameter of the query, as it is spelled.
@@ -133,13 +135,14 @@ mod tests {
     #[test]
     fn requests_follow_one_another() {
         let mut input = "POST /mcp?a=1&b=2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc\
-            POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n2\r\nde\r\n3;x\r\nfgh\r\n0\r\n\r\n\
+            POST http://a.example/there HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n2\r\nde\r\n3;x\r\nfgh\r\n0\r\n\r\n\
             GET /sse HTTP/1.1\r\nA: 1\r\na: 2\r\n\r\n"
             .as_bytes();
         let mut next = || Request::read(&mut input).map(Result::unwrap);
         let first = next().unwrap();
         assert_eq!((first.path(), first.query("b"), first.body.as_slice()), ("/mcp", Some("2"), &b"abc"[..]));
-        assert_eq!(next().unwrap().body, b"defgh");
+        let second = next().unwrap();
+        assert_eq!((second.path(), second.body.as_slice()), ("/there", &b"defgh"[..]));
         assert_eq!(next().unwrap().header("a"), None);
         assert!(next().is_none());
     }

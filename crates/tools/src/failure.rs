@@ -7,6 +7,9 @@ use std::sync::Arc;
 use crate::{Outcome, Refusal};
 use wharf_spec::Shown;
 
+/// The most characters of a name that nobody has. Whoever said it may have said anything.
+const LONGEST_NAME: usize = 200;
+
 /// Why a call through a registry has no outcome.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -69,6 +72,11 @@ pub enum ToolErrorKind {
 }
 
 impl CallFailure {
+    /// There is no tool of this name, of which the beginning is kept.
+    pub fn unknown(name: &str, nearest: Option<Arc<str>>) -> Self {
+        Self::Unknown { name: name.chars().take(LONGEST_NAME).collect(), nearest }
+    }
+
     /// What a model is told: an outcome marked as error, with what to do next.
     pub fn to_outcome(&self) -> Outcome {
         let mut text = self.to_string();

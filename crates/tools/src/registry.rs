@@ -118,10 +118,7 @@ impl Registry {
         let snapshot = self.current.load();
         match snapshot.find(name) {
             Found::One(tool) => Ok(tool.clone()),
-            Found::Nothing => {
-                let name = name.chars().take(LONGEST_SAID).collect::<String>();
-                Err(CallFailure::Unknown { nearest: snapshot.nearest(&name).cloned(), name })
-            }
+            Found::Nothing => Err(CallFailure::unknown(name, snapshot.nearest(name).cloned())),
             Found::Several(holders) => {
                 let providers = holders.iter().map(|held| held.owner.clone()).collect();
                 Err(CallFailure::Withheld { name: name.to_owned(), providers })
@@ -156,9 +153,6 @@ fn is_same(now: &Description, asked: &Description) -> bool {
         _ => now == asked,
     }
 }
-
-/// What was said is repeated in errors, so not all of it is kept.
-const LONGEST_SAID: usize = 200;
 
 #[cfg(test)]
 mod tests {

@@ -105,7 +105,8 @@ impl Driver {
         }
         let most_tokens = self.agent.limits.context / 100 * u64::from(self.agent.limits.tool_share);
         let (agent, version) = (self.agent.clone(), snapshot.version());
-        let make = move || Arc::new(Offering::of(&snapshot, most_tokens, |name| agent.wants(name)));
+        let format = agent.model.provider().format;
+        let make = move || Arc::new(Offering::of(&snapshot, format, most_tokens, |name| agent.wants(name)));
         let offering = match tokio::task::spawn_blocking(make).await {
             Ok(offering) => offering,
             Err(lost) => match lost.try_into_panic() {

@@ -3,6 +3,7 @@
 mod cancelled;
 mod runs;
 mod sub_agents;
+mod waiting;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

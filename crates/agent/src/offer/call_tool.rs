@@ -25,12 +25,12 @@ pub(super) fn definition(name: &str, search: &str) -> Definition {
 /// Which tool is to be called and with what, byte for byte; or what to tell a model that has said it otherwise.
 pub(super) fn read(arguments: &Raw) -> Result<(String, Raw), Outcome> {
     let wrong = |what: &str| Outcome::error(format!("{what}; call it with {{\"name\": …, \"arguments\": {{…}}}}"));
-    let said: Said<'_> = arguments.decode(&Bounds::default()).map_err(|error| wrong(&error.to_string()))?;
-    match said.arguments.map(|given| arguments.part(given)) {
-        None => Ok((said.name, Raw::empty_object())),
-        Some(given) if given.is_object() => Ok((said.name, given)),
+    let wanted: WantedCall<'_> = arguments.decode(&Bounds::default()).map_err(|error| wrong(&error.to_string()))?;
+    match wanted.arguments.map(|given| arguments.part(given)) {
+        None => Ok((wanted.name, Raw::empty_object())),
+        Some(given) if given.is_object() => Ok((wanted.name, given)),
         Some(given) => {
-            unquoted(&given).map(|given| (said.name, given)).ok_or_else(|| wrong("`arguments` is no object"))
+            unquoted(&given).map(|given| (wanted.name, given)).ok_or_else(|| wrong("`arguments` is no object"))
         }
     }
 }
@@ -43,7 +43,7 @@ fn unquoted(given: &Raw) -> Option<Raw> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said<'a> {
+struct WantedCall<'a> {
     name: String,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,

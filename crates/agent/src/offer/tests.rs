@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wharf_tools::{Call, Fingerprint, OpenGate, Origin, Pending, Registry, Tool, ToolError};
 
 use super::*;
-use crate::provider::{Format, compile};
+use crate::provider::WithheldReason;
 
 /// A tool that nobody calls here.
 struct Idle(Arc<Description>);
@@ -33,8 +33,13 @@ fn snapshot(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<Snapshot> {
     registry.snapshot()
 }
 
+/// What a model with room for so many tokens of definitions is offered.
+fn offered(tools: impl IntoIterator<Item = Arc<dyn Tool>>, most_tokens: u64) -> Offering {
+    Offering::of(&snapshot(tools), Format::Anthropic, most_tokens, |_| true)
+}
+
 fn names(offering: &Offering) -> Vec<&str> {
-    offering.definitions.iter().map(|definition| definition.name.as_str()).collect()
+    offering.definitions.offered.iter().map(|definition| definition.alias.as_str()).collect()
 }
 
 #[track_caller]
@@ -113,18 +118,15 @@ fn many() -> Vec<Arc<dyn Tool>> {
 fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_called() {
     let own = ["Agent", "ListMcpResources"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
     let snapshot = snapshot(many().into_iter().chain(own));
-    let offering = Offering::of(&snapshot, 10_000, |_| true);
-    assert_eq!(names(&offering), ["Agent", "ListMcpResources", "SearchTools", "CallTool"]);
+    let of = |format, most_tokens| Offering::of(&snapshot, format, most_tokens, |_| true);
     for format in [Format::Anthropic, Format::ChatCompletions, Format::Responses] {
-        let compiled = compile(format, &offering.definitions);
-        let bytes = compiled
-            .offered
-            .iter()
-            .map(|tool| tool.alias.len() + tool.description.len() + tool.schema.as_bytes().len());
-        let bytes: usize = bytes.sum();
-        assert!(compiled.withheld.is_empty() && tokens(bytes) <= 10_000 && bytes <= OWN_BYTES, "{bytes}");
+        let offering = of(format, 10_000);
+        assert_eq!(names(&offering), ["Agent", "ListMcpResources", "SearchTools", "CallTool"]);
+        let bytes = offering.definitions.size();
+        assert!(offering.definitions.withheld.is_empty() && bytes <= OWN_BYTES, "{bytes}");
+        assert!(of(format, u64::MAX).tokens() > 50_000);
     }
-    assert!(snapshot.iter().map(|tool| size(tool.description())).sum::<u64>() > 50_000);
+    let offering = of(Format::Anthropic, 10_000);
     for tool in snapshot.iter().map(|tool| tool.description()).filter(|tool| tool.origin.is_some()) {
         let found = answer(&offering, "SearchTools", &json!({ "query": &*tool.name, "limit": 1 })).text();
         assert!(found.contains(&format!("\n{}: ", tool.name)) && found.contains(tool.schema.get()), "{found}");
@@ -136,7 +138,7 @@ fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_
 #[test]
 fn few_tools_are_all_offered() {
     let tools = ["b", "a", "SearchTools"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
-    let offering = Offering::of(&snapshot(tools), 100, |name| name != "b");
+    let offering = Offering::of(&snapshot(tools), Format::Anthropic, 100, |name| name != "b");
     assert_eq!(names(&offering), ["SearchTools", "a"]);
     assert_eq!(called(&offering, "a", "{}"), Ok(("a".to_owned(), "{}".to_owned())));
     assert_eq!(called(&offering, "SearchTools", "{}"), Ok(("SearchTools".to_owned(), "{}".to_owned())));
@@ -147,7 +149,7 @@ fn few_tools_are_all_offered() {
 fn what_is_offered_is_no_more_than_fits() {
     let of = |bytes: usize| {
         let own = tool("", "Own", &"x".repeat(bytes), &json!({ "type": "object" }));
-        names(&Offering::of(&snapshot(many().into_iter().chain([own])), 10_000, |_| true)).len()
+        names(&offered(many().into_iter().chain([own]), 10_000)).len()
     };
     assert_eq!((of(1_000), of(33_000), of(40_000)), (3, 3, 2));
 }
@@ -155,15 +157,16 @@ fn what_is_offered_is_no_more_than_fits() {
 #[test]
 fn a_name_that_is_taken_is_left_to_whoever_has_it() {
     let takers = ["SearchTools", "CallTool", "CallTool2"].map(|name| tool("", name, &"x".repeat(60_000), &json!({})));
-    let offering = Offering::of(&snapshot(many().into_iter().chain(takers)), 10_000, |_| true);
+    let offering = offered(many().into_iter().chain(takers), 10_000);
     assert_eq!(names(&offering), ["SearchTools2", "CallTool3"]);
-    assert!(offering.definitions[0].description.contains("CallTool3"), "{:?}", offering.definitions[0]);
+    let about = &offering.definitions.offered[0].description;
+    assert!(about.contains("CallTool3"), "{about}");
     assert_eq!(called(&offering, "CallTool", "{}"), Ok(("CallTool".to_owned(), "{}".to_owned())));
 }
 
 #[test]
 fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
-    let offering = Offering::of(&snapshot(many()), 10_000, |name| !name.ends_with("delete_invoice"));
+    let offering = Offering::of(&snapshot(many()), Format::Anthropic, 10_000, |name| !name.ends_with("delete_invoice"));
     let name = "mcp__service0__create_invoice";
     let odd = r#"{ "b":1.50, "a":12345678901234567890123 }"#;
     for (call, expected) in [
@@ -198,8 +201,8 @@ fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
 
 #[test]
 fn a_search_tells_what_there_is_and_finds_the_best() {
-    let offering = Offering::of(&snapshot(many()), 10_000, |_| true);
-    let about = &offering.definitions[0].description;
+    let offering = offered(many(), 10_000);
+    let about = &offering.definitions.offered[0].description;
     assert!(about.contains("There are 500 more tools") && about.contains("service19 (25)"), "{about}");
     let found = answer(&offering, "SearchTools", &json!({ "query": "make a new invoice" })).text();
     let first = found.lines().nth(2).unwrap_or_default();
@@ -223,15 +226,48 @@ fn what_servers_say_is_bounded() {
     };
     let own = |at: usize| tool("", &format!("Own{at}"), "Does it.", &json!({ "type": "object" }));
     let tools = (0..100).map(large).chain((0..2_000).map(own));
-    let offering = Offering::of(&snapshot(tools), 10_000, |_| true);
-    let bytes =
-        offering.definitions.iter().map(|tool| tool.name.len() + tool.description.len() + tool.schema.as_bytes().len());
-    assert!(tokens(bytes.sum()) <= 10_000);
-    let ours = offering.definitions.iter().filter(|tool| ["SearchTools", "CallTool"].contains(&tool.name.as_str()));
-    let ours: usize = ours.map(|tool| tool.name.len() + tool.description.len() + tool.schema.as_bytes().len()).sum();
-    assert!(ours <= OWN_BYTES, "{ours}");
+    let mut offering = offered(tools, 10_000);
+    assert!(offering.tokens() <= 10_000);
+    let two = Arc::make_mut(&mut offering.definitions);
+    two.keep(|name, _| ["SearchTools", "CallTool"].contains(&name));
+    assert!((1..=OWN_BYTES).contains(&two.size()), "{}", two.size());
     let found = answer(&offering, "SearchTools", &json!({ "query": "tide", "limit": 10 })).text();
     assert!(found.len() < 48 * 1024 && found.contains("search for this name alone"), "{}", found.len());
+}
+
+#[test]
+fn definitions_are_measured_as_they_are_sent() {
+    let part = json!({ "type": "object", "description": "x".repeat(9_000) });
+    let properties = |count: usize| -> serde_json::Map<String, Value> {
+        (0..count).map(|n| (format!("field_{n}"), json!({ "$ref": "#/$defs/part" }))).collect()
+    };
+    let referring = |count: usize| {
+        let schema = json!({ "type": "object", "properties": properties(count), "$defs": { "part": part } });
+        [tool("docs", "write", "Writes.", &schema)]
+    };
+    let few = offered(referring(3), 10_000);
+    assert_eq!((names(&few), few.tokens() > 6_000), (vec!["mcp__docs__write"], true));
+    assert_eq!(names(&offered(referring(28), 10_000)), ["SearchTools", "CallTool"]);
+}
+
+#[test]
+fn what_cannot_be_defined_is_withheld_unless_it_can_be_found() {
+    let tools = || {
+        ["good", "bad"].map(|name| {
+            let schema = if name == "bad" { json!({ "type": "string" }) } else { json!({ "type": "object" }) };
+            tool("docs", name, "Does it.", &schema)
+        })
+    };
+    let all = offered(tools(), 10_000);
+    let withheld: Vec<(&str, &WithheldReason)> =
+        all.definitions.withheld.iter().map(|tool| (&*tool.name, &tool.reason)).collect();
+    assert_eq!(
+        (names(&all), withheld),
+        (vec!["mcp__docs__good"], vec![("mcp__docs__bad", &WithheldReason::NotObject)])
+    );
+    let found = offered(tools(), 0);
+    assert!(found.definitions.withheld.is_empty());
+    assert!(answer(&found, "SearchTools", &json!({ "query": "bad" })).text().contains("mcp__docs__bad"));
 }
 
 #[test]

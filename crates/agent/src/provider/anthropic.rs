@@ -1,6 +1,7 @@
 //! Anthropic's messages: a conversation in, its events out.
 
 mod body;
+mod thinking;
 
 use std::collections::BTreeMap;
 
@@ -12,9 +13,8 @@ use wharf_json::{Bounds, Raw, members};
 use wharf_spec::Shown;
 
 use super::arguments;
-use super::error::ModelError;
-use super::event::{Counted, Decode, ModelEvent, Stop, read};
-use super::said::Said;
+use super::event::{Counted, Decode, ModelEvent, Stop, Trouble, carried, read};
+use super::said::Complaint;
 use crate::conversation::Block;
 
 pub(super) use body::body;
@@ -83,7 +83,7 @@ struct BlockStopped {
 }
 
 #[derive(Deserialize)]
-struct Ending {
+struct MessageDelta {
     delta: Stopped,
     usage: Option<Usage>,
 }
@@ -109,7 +109,7 @@ struct Usage {
 
 /// A thought as it is sent back.
 #[derive(Serialize)]
-struct Thought<'a> {
+struct SentBack<'a> {
     r#type: &'static str,
     thinking: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ impl Decoder {
         Self { source, drafts: BTreeMap::new(), usage: Usage::default(), stop: None }
     }
 
-    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, Trouble> {
         let BlockStarted { index, content_block } = read(data)?;
         let (draft, event) = begun(index, content_block)?;
         self.drafts.insert(index, draft);
@@ -162,7 +162,7 @@ impl Decoder {
             Draft::Text(text) if text.is_empty() => return None,
             Draft::Text(text) => Block::Text(text),
             Draft::Thinking { text, signature } => {
-                let thought = Thought { r#type: "thinking", thinking: &text, signature: signature.as_deref() };
+                let thought = SentBack { r#type: "thinking", thinking: &text, signature: signature.as_deref() };
                 Block::Thinking { provider, raw: Raw::of(&thought).ok()? }
             }
             Draft::Call { id, name, given, written } => {
@@ -187,7 +187,7 @@ impl Decoder {
 }
 
 impl Decode for Decoder {
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ModelError> {
+    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble> {
         let Kind { r#type: kind } = read(data)?;
         match kind.as_str() {
             "message_start" => self.usage.update(read::<Started>(data)?.message.usage),
@@ -198,12 +198,12 @@ impl Decode for Decoder {
                 return Ok(draft.and_then(|draft| self.finish(draft)).into_iter().collect());
             }
             "message_delta" => {
-                let Ending { delta, usage } = read(data)?;
+                let MessageDelta { delta, usage } = read(data)?;
                 self.usage.update(usage);
                 self.stop = delta.stop_reason.or(self.stop.take());
             }
             "message_stop" => return Ok(self.end()),
-            "error" => return Err(ModelError::Failed(Said::of(&read::<Failed>(data)?.error))),
+            "error" => return Err(Trouble::Failed(Complaint::of(&read::<Failed>(data)?.error))),
             // A ping, or something new.
             _ => {}
         }
@@ -212,12 +212,11 @@ impl Decode for Decoder {
 }
 
 /// The draft of a block, and what can be told of it already.
-fn begun(index: usize, block: &RawValue) -> Result<(Draft, Option<ModelEvent>), ModelError> {
+fn begun(index: usize, block: &RawValue) -> Result<(Draft, Option<ModelEvent>), Trouble> {
     let Kind { r#type: kind } = read(block.get().as_bytes())?;
     if !matches!(kind.as_str(), "text" | "thinking" | "tool_use") {
         let is_thinking = kind == "redacted_thinking";
-        let raw = Raw::parse(block.get().to_owned()).map_err(|error| ModelError::Unreadable(error.to_string()))?;
-        return Ok((Draft::Carried { raw, is_thinking, written: String::new() }, None));
+        return Ok((Draft::Carried { raw: carried(block)?, is_thinking, written: String::new() }, None));
     }
     let start: Beginning<'_> = read(block.get().as_bytes())?;
     Ok(match start.r#type.as_str() {

@@ -11,12 +11,11 @@ use wharf_json::Raw;
 use wharf_spec::Shown;
 
 use super::arguments;
-use super::error::ModelError;
-use super::event::{Counted, Decode, ModelEvent, Stop, read};
-use super::said::Said;
+use super::event::{Counted, Decode, ModelEvent, Stop, Trouble, read};
+use super::said::Complaint;
 use crate::conversation::Block;
 
-pub(super) use body::{body, result_text};
+pub(super) use body::body;
 
 /// Reads the events of one answer. The format says which text is thought, which is said and which belongs to a call, but
 /// not where a block ends: all are whole when the answer is, in this order.
@@ -217,13 +216,13 @@ impl Decoder {
 }
 
 impl Decode for Decoder {
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ModelError> {
+    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble> {
         if data.trim_ascii() == b"[DONE]" {
             return Ok(self.end());
         }
         let chunk: Chunk = read(data)?;
         match &chunk.error {
-            Some(error) if !error.is_null() => Err(ModelError::Failed(Said::of(error))),
+            Some(error) if !error.is_null() => Err(Trouble::Failed(Complaint::of(error))),
             _ => Ok(self.chunk(chunk)),
         }
     }

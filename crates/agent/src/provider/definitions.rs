@@ -94,12 +94,15 @@ pub struct Compiled {
 /// Makes definitions fit for a provider.
 pub fn compile(format: Format, definitions: &[Definition]) -> Compiled {
     let mut compiled = Compiled::default();
-    for definition in definitions {
-        if let Err(reason) = compiled.add(format, definition) {
-            compiled.withheld.push(Withheld { name: definition.name.clone(), reason });
-        }
-    }
+    definitions.iter().for_each(|definition| compiled.add(format, definition));
     compiled
+}
+
+impl Offered {
+    /// Bytes of what the provider is told.
+    fn size(&self) -> usize {
+        self.alias.len() + self.description.len() + self.schema.as_bytes().len()
+    }
 }
 
 impl Compiled {
@@ -108,7 +111,32 @@ impl Compiled {
         self.names.get(alias).map(String::as_str)
     }
 
-    fn add(&mut self, format: Format, definition: &Definition) -> Result<(), WithheldReason> {
+    /// Whether the provider is told of the tool of this name.
+    pub(crate) fn tells_of(&self, name: &str) -> bool {
+        self.name(&alias(name)) == Some(name)
+    }
+
+    /// Bytes of what the provider is told.
+    pub(crate) fn size(&self) -> usize {
+        self.offered.iter().map(Offered::size).sum()
+    }
+
+    /// Adds one more, or withholds it.
+    pub(crate) fn add(&mut self, format: Format, definition: &Definition) {
+        if let Err(reason) = self.offer(format, definition) {
+            self.withheld.push(Withheld { name: definition.name.clone(), reason });
+        }
+    }
+
+    /// Leaves those of which this holds, by name and bytes. All the others are as if they had never been added.
+    pub(crate) fn keep(&mut self, mut wanted: impl FnMut(&str, usize) -> bool) {
+        let Self { offered, withheld, names } = self;
+        withheld.clear();
+        offered.retain(|tool| names.get(&tool.alias).is_some_and(|name| wanted(name, tool.size())));
+        names.retain(|alias, _| offered.iter().any(|tool| tool.alias == *alias));
+    }
+
+    fn offer(&mut self, format: Format, definition: &Definition) -> Result<(), WithheldReason> {
         let alias = alias(&definition.name).into_owned();
         if self.names.contains_key(&alias) {
             return Err(WithheldReason::Twin);

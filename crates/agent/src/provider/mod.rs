@@ -9,16 +9,20 @@ mod definitions;
 mod error;
 mod event;
 mod model;
+mod pictures;
 mod responses;
 mod retry;
 mod said;
+#[cfg(test)]
+mod samples;
 mod stream;
 
 use std::fmt;
+use std::sync::Arc;
 
 use url::Url;
 use wharf_net::{HeaderMap, HeaderName, HeaderValue, header};
-use wharf_spec::Secret;
+use wharf_spec::{HttpSpec, Redactor, Secret};
 
 use crate::conversation::Conversation;
 
@@ -65,8 +69,8 @@ pub struct Provider {
 pub struct Request<'a> {
     /// What was said so far.
     pub conversation: &'a Conversation,
-    /// What the model may call.
-    pub tools: &'a [Definition],
+    /// What the model may call, compiled for its format.
+    pub tools: &'a Arc<Compiled>,
     /// Whether it has to.
     pub tool_choice: ToolChoice<'a>,
     /// How much it is to think before it speaks; `None` leaves that to the model.
@@ -137,12 +141,12 @@ impl Effort {
 }
 
 impl Provider {
-    /// Names who wrote a raw block: the format, and the host it came from.
+    /// Names who wrote a raw block: the format, the host it came from, and the model there.
     pub fn source(&self) -> String {
-        let host = self.base_url.host_str().unwrap_or_default();
+        let (host, model) = (self.base_url.host_str().unwrap_or_default(), &self.model);
         match self.base_url.port() {
-            Some(port) => format!("{} {host}:{port}", self.format),
-            None => format!("{} {host}", self.format),
+            Some(port) => format!("{} {host}:{port} {model}", self.format),
+            None => format!("{} {host} {model}", self.format),
         }
     }
 
@@ -181,6 +185,14 @@ impl Provider {
         Ok(headers)
     }
 
+    /// Hides what opens the API: the key, what the headers carry, and what stands in the address.
+    fn redactor(&self) -> Redactor {
+        let mut spec = HttpSpec::new(self.base_url.clone());
+        spec.headers.clone_from(&self.headers);
+        spec.hidden.extend(self.key.clone());
+        Redactor::for_address(&spec)
+    }
+
     /// Whether OpenAI itself is asked, and not one of the many who speak its formats: some of what it takes, or insists
     /// on, is unknown to the others.
     fn is_openai(&self) -> bool {
@@ -194,15 +206,9 @@ fn hidden(value: &Secret) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// A provider for tests.
-#[cfg(test)]
-fn provider(format: Format, base_url: &str) -> Provider {
-    let base_url = Url::parse(base_url).unwrap();
-    Provider { format, base_url, key: None, model: "small".into(), max_tokens: 4096, headers: Vec::new() }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::samples::provider;
     use super::*;
 
     #[test]
@@ -219,6 +225,25 @@ mod tests {
         ] {
             assert_eq!(provider(format, base).endpoint().as_str(), expected);
         }
+    }
+
+    #[test]
+    fn a_block_is_of_its_model_as_much_as_of_its_host() {
+        let source =
+            |base: &str, model: &str| Provider { model: model.into(), ..provider(Format::Responses, base) }.source();
+        assert_eq!(source("https://api.openai.com/v1", "gpt-5.6"), "responses api.openai.com gpt-5.6");
+        assert_eq!(source("http://127.0.0.1:8080", "small"), "responses 127.0.0.1:8080 small");
+    }
+
+    #[test]
+    fn what_opens_an_api_is_hidden_wherever_it_stands() {
+        let mut provider = provider(Format::ChatCompletions, "https://me:passed-by@h.example/v1?key=in-the-query");
+        provider.key = Some(Secret::new("key-0001"));
+        provider.headers = [("api-key", "header-2"), ("Authorization", "Bearer token-3")]
+            .map(|(name, value)| (name.to_owned(), Secret::new(value)))
+            .to_vec();
+        let text = "key-0001 header-2 token-3 in-the-query passed-by gpt-5";
+        assert_eq!(provider.redactor().redact(text), "*** *** *** *** *** gpt-5");
     }
 
     #[test]

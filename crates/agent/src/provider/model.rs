@@ -1,17 +1,19 @@
 //! One model: what it is asked, and how often.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use wharf_net::{HeaderMap, Method, Net, Redirects, Response, header};
-use wharf_spec::Shown;
+use wharf_spec::Redactor;
 
-use super::definitions::{Compiled, Withheld, compile};
+use super::definitions::Compiled;
 use super::error::ModelError;
-use super::event::Decode;
+use super::event::{Decode, ModelEvent};
+use super::responses::Thoughts;
 use super::retry::{Retries, retry_after};
-use super::said::Said;
+use super::said::Complaint;
 use super::stream::{PATIENCE, Reading, Stream};
 use super::{Format, Provider, Request, anthropic, chat, responses};
 
@@ -23,7 +25,11 @@ const EXCERPT: usize = 16 << 10;
 pub struct Model {
     provider: Provider,
     headers: HeaderMap,
+    /// Hides what opens the API, wherever it is repeated.
+    redactor: Arc<Redactor>,
     net: Net,
+    /// Whether the API has said that this model has no thoughts to give out. Clones share it.
+    is_thoughtless: Arc<AtomicBool>,
 }
 
 impl Model {
@@ -31,8 +37,8 @@ impl Model {
     ///
     /// Fails where the key or a header cannot be sent.
     pub fn open(provider: Provider, net: Net) -> Result<Self, ModelError> {
-        let headers = provider.headers()?;
-        Ok(Self { provider, headers, net })
+        let (headers, redactor) = (provider.headers()?, Arc::new(provider.redactor()));
+        Ok(Self { provider, headers, redactor, net, is_thoughtless: Arc::default() })
     }
 
     /// Where the model is, and how it is asked.
@@ -52,30 +58,47 @@ impl Model {
     /// An API that has too much to do is asked again, up to five times, as long as nothing of an answer has come.
     /// Dropped while it waits, the request may or may not have left.
     pub async fn stream(&self, request: Request<'_>) -> Result<Stream, ModelError> {
-        let tools = Arc::new(compile(self.provider.format, request.tools));
-        for Withheld { name, reason } in &tools.withheld {
-            tracing::warn!(tool = %Shown::line(name, 100), %reason, "a tool is withheld from the model");
-        }
-        let body = self.body(&request, &tools).map_err(|error| ModelError::Unwritable(error.to_string()))?;
-        let body = Bytes::from(body);
+        self.stream_telling(request, |_| {}).await
+    }
+
+    /// The same, telling of every [wait](ModelEvent::Waiting) when it begins.
+    pub async fn stream_telling(
+        &self,
+        request: Request<'_>,
+        mut tell: impl FnMut(ModelEvent),
+    ) -> Result<Stream, ModelError> {
+        let mut thoughts = self.thoughts();
+        let mut body = self.body(&request, thoughts)?;
         let mut retries = Retries::new(getrandom::u64().unwrap_or_default());
         loop {
-            let error = match self.ask(body.clone(), &tools).await {
+            let error = match self.ask(body.clone(), request.tools).await {
                 Ok(stream) => return Ok(stream),
                 Err(error) => error,
             };
-            let Some(wait) = retries.wait(&error) else { return Err(error) };
-            tracing::info!(%error, wait_ms = wait.as_millis(), "asking the model again");
-            tokio::time::sleep(wait).await;
+            if thoughts == Thoughts::GivenOut && has_no_thoughts(&error) {
+                self.is_thoughtless.store(true, Ordering::Relaxed);
+                thoughts = self.thoughts();
+                body = self.body(&request, thoughts)?;
+                continue;
+            }
+            let Some(time) = retries.wait(&error) else { return Err(error) };
+            tracing::info!(%error, wait_ms = time.as_millis(), "asking the model again");
+            tell(ModelEvent::Waiting { time, because: error });
+            tokio::time::sleep(time).await;
         }
     }
 
-    fn body(&self, request: &Request<'_>, tools: &Compiled) -> Result<Vec<u8>, serde_json::Error> {
-        match self.provider.format {
-            Format::Anthropic => anthropic::body(&self.provider, request, tools),
-            Format::ChatCompletions => chat::body(&self.provider, request, tools),
-            Format::Responses => responses::body(&self.provider, request, tools),
-        }
+    fn thoughts(&self) -> Thoughts {
+        if self.is_thoughtless.load(Ordering::Relaxed) { Thoughts::LeftAlone } else { Thoughts::GivenOut }
+    }
+
+    fn body(&self, request: &Request<'_>, thoughts: Thoughts) -> Result<Bytes, ModelError> {
+        let body = match self.provider.format {
+            Format::Anthropic => anthropic::body(&self.provider, request),
+            Format::ChatCompletions => chat::body(&self.provider, request),
+            Format::Responses => responses::body(&self.provider, request, thoughts),
+        };
+        body.map(Bytes::from).map_err(|error| ModelError::Unwritable(error.to_string()))
     }
 
     fn decoder(&self) -> Box<dyn Decode> {
@@ -95,14 +118,15 @@ impl Model {
         if !response.status.is_success() || !is_stream(&response.headers) {
             return Err(self.refusal(response).await);
         }
-        let mut stream = Stream::new(response.body, Reading::new(self.decoder(), Arc::clone(tools)));
-        stream.begin().await.map_err(|error| self.masked(error))?;
+        let reading = Reading::new(self.decoder(), Arc::clone(tools), Arc::clone(&self.redactor));
+        let mut stream = Stream::new(response.body, reading);
+        stream.begin().await?;
         Ok(stream)
     }
 
     async fn refusal(&self, mut response: Response) -> ModelError {
         let excerpt = tokio::time::timeout(PATIENCE, response.body.excerpt(EXCERPT)).await.unwrap_or_default();
-        let said = Said::of_body(&excerpt).without(self.provider.key.as_ref());
+        let said = Complaint::of_body(&excerpt).told(&self.redactor);
         let host = || self.provider.base_url.host_str().unwrap_or_default().to_owned();
         let variable = self.provider.format.key_variable();
         match response.status.as_u16() {
@@ -115,13 +139,13 @@ impl Model {
             }
         }
     }
+}
 
-    fn masked(&self, error: ModelError) -> ModelError {
-        match error {
-            ModelError::Failed(said) => ModelError::Failed(said.without(self.provider.key.as_ref())),
-            other => other,
-        }
-    }
+/// Whether a model was asked for thoughts that it does not have. Nobody but OpenAI knows which of its models think, and
+/// these are its words.
+fn has_no_thoughts(error: &ModelError) -> bool {
+    let ModelError::Refused { status: 400, said, .. } = error else { return false };
+    said.text.contains("Encrypted content is not supported")
 }
 
 /// Whether an answer is a stream. One that does not say what it is may be.

@@ -6,16 +6,14 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wharf_json::Raw;
 use wharf_spec::Shown;
 
 use super::arguments;
-use super::error::ModelError;
-use super::event::{Counted, Decode, ModelEvent, Stop, read};
-use super::said::Said;
+use super::event::{Counted, Decode, ModelEvent, Stop, Trouble, carried, read};
+use super::said::Complaint;
 use crate::conversation::Block;
 
-pub(super) use body::body;
+pub(super) use body::{Thoughts, body};
 
 /// Reads the events of one answer.
 pub(super) struct Decoder {
@@ -64,7 +62,7 @@ struct Item {
 }
 
 #[derive(Deserialize)]
-struct Ending<'a> {
+struct LastEvent<'a> {
     #[serde(borrow)]
     response: Response<'a>,
 }
@@ -101,7 +99,7 @@ impl Decoder {
         Self { source, begun: Vec::new(), blocks: 0, has_calls: false, has_refused: false }
     }
 
-    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, Trouble> {
         let ItemEvent { output_index, item } = read(data)?;
         let Kind { r#type: kind } = read(item.get().as_bytes())?;
         if kind != "function_call" {
@@ -126,7 +124,7 @@ impl Decoder {
         Some(ModelEvent::ToolCallDelta { index, json: delta.delta })
     }
 
-    fn finish(&mut self, item: &RawValue) -> Result<Option<ModelEvent>, ModelError> {
+    fn finish(&mut self, item: &RawValue) -> Result<Option<ModelEvent>, Trouble> {
         let Kind { r#type: kind } = read(item.get().as_bytes())?;
         let block = match kind.as_str() {
             "message" => self.message(&read::<Item>(item.get().as_bytes())?.content),
@@ -154,17 +152,16 @@ impl Decoder {
         arguments::call(id, item.name.unwrap_or_default(), &item.arguments.unwrap_or_default())
     }
 
-    fn carried(&self, kind: &str, item: &RawValue) -> Result<Block, ModelError> {
-        let raw = Raw::parse(item.get().to_owned()).map_err(|error| ModelError::Unreadable(error.to_string()))?;
-        let provider = self.source.clone();
+    fn carried(&self, kind: &str, item: &RawValue) -> Result<Block, Trouble> {
+        let (raw, provider) = (carried(item)?, self.source.clone());
         Ok(match kind {
             "reasoning" => Block::Thinking { provider, raw },
             _ => Block::Unknown { provider, raw },
         })
     }
 
-    fn end(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
-        let Ending { response } = read(data)?;
+    fn end(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, Trouble> {
+        let LastEvent { response } = read(data)?;
         let mut events = Vec::new();
         // Where no item was told of by itself, all of them are here.
         if self.blocks == 0 {
@@ -191,7 +188,7 @@ impl Decoder {
 }
 
 impl Decode for Decoder {
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ModelError> {
+    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble> {
         // Some servers end the stream as chat completions do.
         if data.trim_ascii() == b"[DONE]" {
             return Ok(Vec::new());
@@ -209,10 +206,10 @@ impl Decode for Decoder {
             "response.output_item.done" => self.finish(read::<ItemEvent<'_>>(data)?.item)?,
             "response.completed" | "response.incomplete" => return self.end(data),
             "response.failed" => {
-                let error = read::<Ending<'_>>(data)?.response.error;
-                return Err(ModelError::Failed(Said::of(&error.unwrap_or_default())));
+                let error = read::<LastEvent<'_>>(data)?.response.error;
+                return Err(Trouble::Failed(Complaint::of(&error.unwrap_or_default())));
             }
-            "error" => return Err(ModelError::Failed(error(&read(data)?))),
+            "error" => return Err(Trouble::Failed(error(&read(data)?))),
             // The many in between, or something new.
             _ => None,
         };
@@ -221,15 +218,15 @@ impl Decode for Decoder {
 }
 
 /// What an event of trouble says: in a member of its own, or beside its type, which is then no kind of trouble.
-fn error(event: &Value) -> Said {
+fn error(event: &Value) -> Complaint {
     if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
-        return Said::of(error);
+        return Complaint::of(error);
     }
     let mut event = event.clone();
     if let Some(members) = event.as_object_mut() {
         members.remove("type");
     }
-    Said::of(&event)
+    Complaint::of(&event)
 }
 
 impl Usage {

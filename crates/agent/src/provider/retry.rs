@@ -64,13 +64,17 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
 #[cfg(test)]
 mod tests {
     use wharf_net::{HeaderValue, SendError};
+    use wharf_spec::Redactor;
 
     use super::*;
-    use crate::provider::said::Said;
+    use crate::provider::said::{Complaint, Said};
 
     fn refused(status: u16, body: &str, retry_after: Option<u64>) -> ModelError {
-        let said = Said::of_body(body.as_bytes());
-        ModelError::Refused { status, said, retry_after: retry_after.map(Duration::from_secs) }
+        ModelError::Refused { status, said: said(body), retry_after: retry_after.map(Duration::from_secs) }
+    }
+
+    fn said(body: &str) -> Said {
+        Complaint::of_body(body.as_bytes()).told(&Redactor::default())
     }
 
     #[test]
@@ -89,7 +93,7 @@ mod tests {
     #[test]
     fn only_what_passes_by_itself_is_waited_for() {
         let seconds = |seconds| Some(Some(Duration::from_secs(seconds)));
-        let overloaded = br#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+        let overloaded = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         for (error, expected) in [
             (refused(429, "", Some(7)), seconds(7)),
             (refused(429, "", Some(0)), seconds(0)),
@@ -99,7 +103,7 @@ mod tests {
             (refused(400, "", Some(1)), None),
             (refused(404, "", None), None),
             (refused(500, "", None), Some(None)),
-            (ModelError::Failed(Said::of_body(overloaded)), Some(None)),
+            (ModelError::Failed(said(overloaded)), Some(None)),
             (ModelError::Failed(Said::default()), None),
             (ModelError::Send(SendError::Refused("no".into())), None),
             (ModelError::Incomplete, None),

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value;
 use wharf_json::Bounds;
-use wharf_spec::{Secret, Untrusted};
+use wharf_spec::{Redactor, Untrusted};
 
 /// The most characters of what an API says.
 const LONGEST: usize = 500;
@@ -13,7 +13,7 @@ const LONGEST: usize = 500;
 const LONGEST_KIND: usize = 80;
 const BOUNDS: Bounds = Bounds { depth: 32, nodes: 10_000 };
 
-/// What an API says is wrong; escaped and bounded.
+/// What an API says is wrong; escaped and bounded, and without what opens the API.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Said {
@@ -21,6 +21,13 @@ pub struct Said {
     pub kind: Option<String>,
     /// What it says about it.
     pub text: String,
+}
+
+/// The same as it came: anything may be in it.
+#[derive(Debug, Default)]
+pub(super) struct Complaint {
+    kind: Option<String>,
+    text: String,
 }
 
 /// The members of an error, wherever it stands. A code may be a number.
@@ -32,38 +39,35 @@ struct Members {
     message: Option<Value>,
 }
 
-impl Said {
-    /// What the body of an answer says, or its beginning where that is in no form known here.
-    pub(super) fn of_body(body: &[u8]) -> Self {
+impl Complaint {
+    /// What the body of an answer says, or all of it where that is in no form known here.
+    pub fn of_body(body: &[u8]) -> Self {
         let value = BOUNDS.check(body).ok().and_then(|()| serde_json::from_slice::<Value>(body).ok());
-        let said = value.as_ref().map(|value| Self::of(value.get("error").unwrap_or(value)));
-        let said = said.filter(|said| said.kind.is_some() || !said.text.is_empty());
-        said.unwrap_or_else(|| Self { kind: None, text: shown(String::from_utf8_lossy(body).trim(), LONGEST) })
+        let complaint = value.as_ref().map(|value| Self::of(value.get("error").unwrap_or(value)));
+        let complaint = complaint.filter(|complaint| complaint.kind.is_some() || !complaint.text.is_empty());
+        complaint.unwrap_or_else(|| Self { kind: None, text: String::from_utf8_lossy(body).trim().to_owned() })
     }
 
     /// What an error says: a text, or an object with a message and a code or a type.
-    pub(super) fn of(error: &Value) -> Self {
+    pub fn of(error: &Value) -> Self {
         if let Value::String(text) = error {
-            return Self { kind: None, text: shown(text, LONGEST) };
+            return Self { kind: None, text: text.clone() };
         }
         let members = Members::deserialize(error).unwrap_or_default();
         let text = |value: Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
         // A code is what a type is one kind of, where there are both.
         let kind = text(members.code).or(text(members.r#type));
-        Self {
-            kind: kind.map(|kind| shown(&kind, LONGEST_KIND)),
-            text: shown(&text(members.message).unwrap_or_default(), LONGEST),
-        }
+        Self { kind, text: text(members.message).unwrap_or_default() }
     }
 
-    /// The same without the key, should the API have repeated it.
-    pub(super) fn without(mut self, key: Option<&Secret>) -> Self {
-        if let Some(key) = key.map(Secret::reveal).filter(|key| !key.is_empty()) {
-            self.text = self.text.replace(key, "***");
-        }
-        self
+    /// What can be told of it.
+    pub fn told(&self, redactor: &Redactor) -> Said {
+        let kind = self.kind.as_deref().map(|kind| shown(kind, LONGEST_KIND, redactor));
+        Said { kind, text: shown(&self.text, LONGEST, redactor) }
     }
+}
 
+impl Said {
     /// Whether the API has too much to do, or is not well.
     pub(super) fn is_overload(&self) -> bool {
         let known = ["overloaded_error", "api_error", "rate_limit_error", "rate_limit_exceeded", "server_error"];
@@ -87,12 +91,15 @@ impl fmt::Display for Said {
     }
 }
 
-fn shown(text: &str, limit: usize) -> String {
-    Untrusted::new(text).shortened(limit).to_string()
+/// What can be told of a text of the API's. Secrets go first: half of one is none that could be found.
+pub(super) fn shown(text: &str, limit: usize, redactor: &Redactor) -> String {
+    Untrusted::new(redactor.redact(text)).shortened(limit).to_string()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -112,15 +119,27 @@ mod tests {
             ("<h1>502\u{1b}[2J</h1>", "<h1>502\\u{1b}[2J</h1>"),
             ("", "it does not say why"),
         ] {
-            assert_eq!(Said::of_body(body.as_bytes()).to_string(), expected, "{body}");
+            let said = Complaint::of_body(body.as_bytes()).told(&Redactor::default());
+            assert_eq!(said.to_string(), expected, "{body}");
         }
         let endless = format!(r#"{{"error":"{}"}}"#, "x".repeat(100_000));
-        assert_eq!(Said::of_body(endless.as_bytes()).text.chars().count(), LONGEST + 1);
+        let said = Complaint::of_body(endless.as_bytes()).told(&Redactor::default());
+        assert_eq!(said.text.chars().count(), LONGEST + 1);
     }
 
     #[test]
-    fn a_key_is_never_repeated() {
-        let said = Said::of_body(br#"{"error":"bad key sk-1234 given"}"#).without(Some(&Secret::new("sk-1234")));
-        assert_eq!(said.text, "bad key *** given");
+    fn a_secret_is_never_repeated_not_even_by_half() {
+        let mut redactor = Redactor::default();
+        redactor.add("sk-1234567890");
+        let padding = "x".repeat(LONGEST - 5);
+        for (error, expected) in [
+            (json!("bad key sk-1234567890 given"), "bad key *** given".to_owned()),
+            (json!({ "message": "no", "code": "sk-1234567890_refused" }), "no (***_refused)".to_owned()),
+            (json!({ "message": format!("{padding}sk-1234567890") }), format!("{padding}***")),
+        ] {
+            assert_eq!(Complaint::of(&error).told(&redactor).to_string(), expected);
+        }
+        let page = Complaint::of_body(b"<h1>sk-1234567890</h1>").told(&redactor);
+        assert_eq!(page.text, "<h1>***</h1>");
     }
 }

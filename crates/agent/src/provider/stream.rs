@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wharf_net::{Body, SseParser};
+use wharf_spec::Redactor;
 
-use super::definitions::{Compiled, Withheld};
+use super::definitions::Compiled;
 use super::error::ModelError;
 use super::event::{Decode, ModelEvent};
 use crate::conversation::Block;
@@ -45,11 +46,6 @@ impl Stream {
         }
     }
 
-    /// The tools that the provider was not told of.
-    pub fn withheld(&self) -> &[Withheld] {
-        &self.reading.tools.withheld
-    }
-
     /// Waits for the first event and keeps it. An error that comes instead is taken out.
     pub(super) async fn begin(&mut self) -> Result<(), ModelError> {
         match self.next().await {
@@ -75,6 +71,7 @@ pub(super) struct Reading {
     parser: SseParser,
     decoder: Box<dyn Decode>,
     tools: Arc<Compiled>,
+    redactor: Arc<Redactor>,
     /// As many as one piece of the answer holds.
     ready: VecDeque<Result<ModelEvent, ModelError>>,
     bytes: usize,
@@ -82,9 +79,9 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub fn new(decoder: Box<dyn Decode>, tools: Arc<Compiled>) -> Self {
+    pub fn new(decoder: Box<dyn Decode>, tools: Arc<Compiled>, redactor: Arc<Redactor>) -> Self {
         let parser = SseParser::new(LARGEST_EVENT);
-        Self { parser, decoder, tools, ready: VecDeque::new(), bytes: 0, is_over: false }
+        Self { parser, decoder, tools, redactor, ready: VecDeque::new(), bytes: 0, is_over: false }
     }
 
     fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
@@ -103,7 +100,7 @@ impl Reading {
                 Some(Ok(event)) if event.data.is_empty() => {}
                 Some(Ok(event)) => match self.decoder.event(&event.data) {
                     Ok(events) => self.take(events),
-                    Err(error) => self.fail(error),
+                    Err(trouble) => self.fail(trouble.told(&self.redactor)),
                 },
                 Some(Err(error)) => {
                     self.fail(ModelError::TooLarge { what: "an event of the model", limit: error.limit });
@@ -155,7 +152,10 @@ mod tests {
     use crate::provider::{Format, Stop, anthropic};
 
     fn reading(tools: &[Definition]) -> Reading {
-        Reading::new(Box::new(anthropic::Decoder::new("a".into())), Arc::new(compile(Format::Anthropic, tools)))
+        let decoder = Box::new(anthropic::Decoder::new("a".into()));
+        let mut redactor = Redactor::default();
+        redactor.add("sk-1234567890");
+        Reading::new(decoder, Arc::new(compile(Format::Anthropic, tools)), Arc::new(redactor))
     }
 
     fn all(reading: &mut Reading) -> Vec<Result<ModelEvent, ModelError>> {
@@ -217,6 +217,22 @@ mod tests {
         }
         let error = ModelError::TooLarge { what: "the answer of the model", limit: LARGEST_ANSWER };
         assert_eq!(all(&mut many), [Err(error)]);
+    }
+
+    #[test]
+    fn trouble_is_told_without_secrets_and_in_few_words() {
+        let long = "x".repeat(1 << 20);
+        for (event, expected) in [
+            (r#"{"type":"error","error":"not sk-1234567890"}"#, "the model API broke its answer off: not ***"),
+            (r#"{"type":"content_block_stop","index":"sk-1234567890"}"#, r#"invalid type: string "***""#),
+            (&format!(r#"{{"type":"content_block_stop","index":"{long}"}}"#), "invalid type: string"),
+        ] {
+            let mut reading = reading(&[]);
+            reading.push(format!("data: {START}\n\ndata: {event}\n\n").into());
+            let Some(Err(error)) = all(&mut reading).pop() else { panic!("{event:.80}") };
+            let text = error.to_string();
+            assert!(text.contains(expected) && text.len() < 300 && !text.contains("sk-"), "{text:.300}");
+        }
     }
 
     #[test]

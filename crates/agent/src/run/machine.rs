@@ -16,8 +16,8 @@ use super::round::Round;
 use super::{CallReport, Ending, RunEvent};
 use crate::agent::AgentLimits;
 use crate::conversation::{Block, Conversation, Role, Turn};
-use crate::offer::{Meaning, Offering, tokens};
-use crate::provider::{Definition, ModelError, ModelEvent, Stop};
+use crate::offer::{Meaning, Offering};
+use crate::provider::{ModelError, ModelEvent, Stop};
 use crate::whole;
 
 const CANCELLED: &str = "cancelled by the person";
@@ -168,7 +168,7 @@ impl Machine {
             self.tell(event);
         }
         self.say_unsaid();
-        self.gauge.definitions = offering.definitions.iter().map(definition_tokens).sum();
+        self.gauge.definitions = offering.tokens();
         self.offering = Some(offering);
         let estimate = self.gauge.estimate(&self.conversation);
         self.make_room(estimate.saturating_sub(self.limits.context / 5 * 4), Reach::Old);
@@ -194,6 +194,7 @@ impl Machine {
     fn heard(&mut self, event: ModelEvent) {
         let Phase::Answering(answer) = &mut self.phase else { return };
         match event {
+            ModelEvent::Waiting { time, because } => self.tell(RunEvent::Waiting { time, because }),
             ModelEvent::TextDelta(text) => {
                 answer.add_text(&text);
                 self.tell(RunEvent::Text(text));
@@ -380,11 +381,6 @@ fn unsaid(conversation: &Conversation, mut said: Vec<Block>) -> Vec<Block> {
         None if said.is_empty() => vec![Block::Text(GO_ON.to_owned())],
         _ => said,
     }
-}
-
-fn definition_tokens(definition: &Definition) -> u64 {
-    let Definition { name, description, schema } = definition;
-    tokens(name.len() + description.len() + schema.as_bytes().len())
 }
 
 fn misspelt(text: &str) -> String {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf::tools::{Progress, Registry};
-use wharf_agent::{CallReport, Ending, ResultBlock, RunEvent};
+use wharf_agent::{CallReport, Ending, ModelError, ResultBlock, RunEvent};
 use wharf_spec::{Shown, Untrusted};
 
 use super::markdown::Markdown;
@@ -55,6 +55,7 @@ impl Show {
     pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
         match event {
             RunEvent::Asking { .. } => self.asking(),
+            RunEvent::Waiting { time, because } => self.waiting(*time, because),
             RunEvent::Text(text) => return self.text(text),
             RunEvent::CallBegun { id, tool, arguments } => {
                 self.flush()?;
@@ -99,6 +100,11 @@ impl Show {
         self.asked = Some(Instant::now());
         let width = self.console.width().filter(|_| self.console.has_status());
         self.markdown = width.map(|width| Markdown::new(width.saturating_sub(1).max(20)));
+    }
+
+    fn waiting(&self, time: Duration, because: &ModelError) {
+        let why = Untrusted::new(chain(because));
+        self.console.say(paint(QUIET, format_args!("({why}; asking again in {})", line::time(time))));
     }
 
     fn text(&mut self, text: &str) -> Result<(), Failure> {

@@ -40,6 +40,13 @@ impl Stage {
     fn run(&self, arguments: &[&str]) -> Ran {
         finished(self.command(arguments).output().unwrap())
     }
+
+    /// The same with a text to read.
+    fn fed(&self, arguments: &[&str], text: &str) -> Ran {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        finished(child.wait_with_output().unwrap())
+    }
 }
 
 /// The documents of a run with `--json`.
@@ -176,11 +183,22 @@ fn a_model_that_does_not_answer_has_its_own_code() {
 }
 
 #[test]
+fn a_wait_for_the_model_is_told() {
+    let stage = || Stage::trusting([Answer::fail(Fail::Status(529, Some("0".to_owned()))), Answer::text("done")]);
+    let because = "the model API answered 529: the script answers 529 (overloaded_error)";
+    for ran in [stage().run(&["run", "x"]), stage().fed(&[], "x\n")] {
+        assert!(ran.stderr.contains(&format!("{because}; asking again in 0 ms")), "{ran:?}");
+        assert_eq!(ran.stdout, "done\n", "{ran:?}");
+    }
+    let ran = stage().run(&["run", "--json", "x"]);
+    let told = json!({"schema": 1, "event": "waiting", "duration_ms": 0, "because": because});
+    assert!(events(&ran.stdout).contains(&told), "{ran:?}");
+}
+
+#[test]
 fn a_task_comes_from_stdin_and_a_conversation_is_gone_on_with() {
     let stage = Stage::trusting([Answer::text("Hello."), Answer::text("Again.")]);
-    let mut child = stage.command(&["run", "-"]).stdin(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"first words\n").unwrap();
-    let ran = finished(child.wait_with_output().unwrap());
+    let ran = stage.fed(&["run", "-"], "first words\n");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{ran:?}");
     let ran = stage.run(&["run", "--resume", "second words"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Again.\n"), "{ran:?}");

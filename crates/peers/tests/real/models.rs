@@ -4,13 +4,14 @@
 //! what it has understood is the same for all of them.
 
 use std::process::Stdio;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use wharf_agent::{
     Block, Conversation, Definition, Effort, Format, Model, ModelError, ModelEvent, Provider, Request, ResultBlock,
-    Role, Stop, ToolChoice, Turn,
+    Role, Stop, ToolChoice, Turn, compile,
 };
 use wharf_net::{Net, NetOptions};
 use wharf_spec::Secret;
@@ -182,7 +183,7 @@ struct Answer {
 }
 
 async fn ask(model: &Model, conversation: &Conversation) -> Result<Answer, ModelError> {
-    let tools = definitions();
+    let tools = Arc::new(compile(model.provider().format, &definitions()));
     let effort = Some(Effort::Low);
     let request = Request { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
     let mut stream = model.stream(request).await?;

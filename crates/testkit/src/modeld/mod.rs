@@ -2,7 +2,8 @@
 //!
 //! It runs on threads of this process and ends when the [`Modeld`] is dropped; [`run`] puts it into a process of its
 //! own. What it is sent is checked as strictly as the real APIs do, refused in their words, and recorded before it is
-//! answered. It knows no model: which answer comes next is the [`Script`]'s business alone.
+//! answered. Of models it knows which requests they take, by their names; which answer comes next is the [`Script`]'s
+//! business alone.
 
 mod checks;
 mod format;

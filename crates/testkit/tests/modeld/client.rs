@@ -127,7 +127,7 @@ pub fn saying(format: Format, text: &str) -> Value {
 /// The smallest request around messages or items.
 pub fn conversation(format: Format, entries: &Value) -> Value {
     match format {
-        Format::Anthropic => json!({ "model": "m", "max_tokens": 99, "messages": entries }),
+        Format::Anthropic => json!({ "model": "m", "max_tokens": 4096, "messages": entries }),
         Format::ChatCompletions => json!({ "model": "m", "messages": entries }),
         Format::Responses => json!({ "model": "m", "input": entries }),
     }

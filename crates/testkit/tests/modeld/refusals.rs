@@ -120,6 +120,68 @@ fn responses_are_exact_about_items() {
 }
 
 #[test]
+fn a_model_is_told_to_think_as_its_generation_knows_it() {
+    let budget = json!({ "thinking": { "type": "enabled", "budget_tokens": 1024 } });
+    let adaptive = json!({ "thinking": { "type": "adaptive" } });
+    let effort = json!({ "output_config": { "effort": "low" } });
+    let fine = |model: &str, asked: &Value| {
+        let modeld = start([Answer::text("fine")]);
+        assert_eq!(ask(&modeld, Format::Anthropic, &thinking(model, asked)).status, 200, "{model} {asked}");
+    };
+    for model in ["claude-sonnet-5", "claude-opus-4-7", "claude-mythos-preview"] {
+        check(
+            Format::Anthropic,
+            &thinking(model, &budget),
+            "\"thinking.type.enabled\" is not supported for this model",
+        );
+        [&adaptive, &effort].into_iter().for_each(|asked| fine(model, asked));
+    }
+    for model in ["claude-3-7-sonnet-20250219", "claude-sonnet-4-20250514", "claude-haiku-4-5"] {
+        check(Format::Anthropic, &thinking(model, &adaptive), "adaptive thinking is not supported");
+        check(Format::Anthropic, &thinking(model, &effort), "does not support the effort parameter");
+        fine(model, &budget);
+    }
+    for model in ["claude-opus-4-6", "small"] {
+        [&budget, &adaptive, &effort].into_iter().for_each(|asked| fine(model, asked));
+    }
+    for (asked, expected) in [
+        (json!({ "thinking": { "type": "enabled" } }), "budget_tokens: Field required"),
+        (json!({ "thinking": { "type": "enabled", "budget_tokens": 1023 } }), "greater than or equal to 1024"),
+        (json!({ "thinking": { "type": "enabled", "budget_tokens": 4096 } }), "`max_tokens` must be greater"),
+        (json!({ "thinking": { "type": "much" } }), "thinking.type: Input should be"),
+        (json!({ "output_config": { "effort": "some" } }), "effort: Input should be"),
+    ] {
+        check(Format::Anthropic, &thinking("small", &asked), expected);
+    }
+    let mut forced = thinking("small", &budget);
+    forced["tool_choice"] = json!({ "type": "any" });
+    check(Format::Anthropic, &forced, "Thinking may not be enabled");
+}
+
+/// A request to a model with one member more.
+fn thinking(model: &str, asked: &Value) -> Value {
+    let mut request = saying(Format::Anthropic, "hi");
+    request["model"] = json!(model);
+    let members = asked.as_object().unwrap().clone();
+    request.as_object_mut().unwrap().extend(members);
+    request
+}
+
+#[test]
+fn a_model_that_does_not_think_is_not_asked_for_thoughts() {
+    let thought = json!([{ "type": "reasoning", "id": "rs_1", "summary": [] }, { "role": "user", "content": "hi" }]);
+    for (member, value, expected) in [
+        ("include", json!(["reasoning.encrypted_content"]), "Encrypted content is not supported with this model."),
+        ("reasoning", json!({ "effort": "low" }), "'reasoning.effort' is not supported"),
+        ("input", thought, "Reasoning input items can only be provided"),
+    ] {
+        let mut request = saying(Format::Responses, "hi");
+        (request["model"], request[member]) = (json!("gpt-4.1"), value);
+        check(Format::Responses, &request, expected);
+    }
+}
+
+#[test]
 fn a_key_is_needed_unless_it_is_not() {
     for format in Format::ALL {
         for (keyless, expected) in [(false, 401), (true, 200)] {

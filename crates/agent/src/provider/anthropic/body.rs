@@ -5,12 +5,10 @@ use std::borrow::Cow;
 use serde::Serialize;
 use wharf_json::Raw;
 
+use super::thinking::{OutputConfig, Thinking, output_config, thinking};
 use crate::conversation::{Block, ResultBlock, Role, Turn};
-use crate::provider::definitions::{Compiled, alias};
-use crate::provider::{Effort, Offered, Provider, Request, ToolChoice};
-
-/// The least a model may be given to think.
-const LEAST_THOUGHT: u32 = 1024;
+use crate::provider::definitions::alias;
+use crate::provider::{Offered, Provider, Request, ToolChoice};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -26,6 +24,8 @@ struct Body<'a> {
     tool_choice: Option<Choice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
 }
 
 #[derive(Serialize)]
@@ -73,19 +73,9 @@ enum Choice<'a> {
     Tool { name: Cow<'a, str> },
 }
 
-#[derive(Serialize)]
-struct Thinking {
-    r#type: &'static str,
-    budget_tokens: u32,
-}
-
 /// Writes a request.
-pub(in crate::provider) fn body(
-    provider: &Provider,
-    request: &Request<'_>,
-    tools: &Compiled,
-) -> Result<Vec<u8>, serde_json::Error> {
-    let source = provider.source();
+pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> Result<Vec<u8>, serde_json::Error> {
+    let (source, tools) = (provider.source(), &request.tools.offered);
     let turns = &request.conversation.turns;
     let messages = turns.iter().map(|turn| message(turn, &source)).filter(|message| !message.content.is_empty());
     serde_json::to_vec(&Body {
@@ -94,9 +84,10 @@ pub(in crate::provider) fn body(
         stream: true,
         system: request.conversation.system.as_deref().filter(|text| !text.is_empty()),
         messages: messages.collect(),
-        tools: tools.offered.iter().map(tool).collect(),
-        tool_choice: (!tools.offered.is_empty()).then(|| choice(request.tool_choice)),
-        thinking: thinking(provider, request, &source),
+        tools: tools.iter().map(tool).collect(),
+        tool_choice: (!tools.is_empty()).then(|| choice(request.tool_choice)),
+        thinking: thinking(provider, request),
+        output_config: output_config(provider, request),
     })
 }
 
@@ -149,25 +140,4 @@ fn choice(choice: ToolChoice<'_>) -> Choice<'_> {
         ToolChoice::Any => Choice::Any,
         ToolChoice::Tool(name) => Choice::Tool { name: alias(name) },
     }
-}
-
-/// What the model may spend on thinking. A model that has to call a tool may not think, and one that goes on after its
-/// calls has to have thought before them.
-fn thinking(provider: &Provider, request: &Request<'_>, source: &str) -> Option<Thinking> {
-    let wanted = match request.effort? {
-        Effort::Low => 2048,
-        Effort::Medium => 8192,
-        Effort::High => 24_576,
-    };
-    let budget_tokens = wanted.min(provider.max_tokens / 2);
-    let free = matches!(request.tool_choice, ToolChoice::Auto | ToolChoice::Never);
-    (free && budget_tokens >= LEAST_THOUGHT && may_think(&request.conversation.turns, source))
-        .then_some(Thinking { r#type: "enabled", budget_tokens })
-}
-
-fn may_think(turns: &[Turn], source: &str) -> bool {
-    let [.., asked, answered] = turns else { return true };
-    let goes_on = answered.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }));
-    let first = asked.blocks.first();
-    !goes_on || matches!(first, Some(Block::Thinking { provider, .. }) if provider == source)
 }

@@ -1,18 +1,18 @@
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
-use crate::conversation::{Conversation, ResultBlock, Role, Turn};
+use crate::conversation::{Conversation, ResultBlock};
+use crate::provider::definitions::alias;
 use crate::provider::event::replay;
-use crate::provider::{Definition, Effort, Format, Request, ToolChoice, compile, provider};
+use crate::provider::samples::{self, failure, picture, provider, raw, result, thought, tools};
+use crate::provider::{Effort, Format, ModelError, Provider, Request, ToolChoice};
 
-const SOURCE: &str = "anthropic api.anthropic.com";
+const SOURCE: &str = "anthropic api.anthropic.com small";
 
 fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
     replay(Decoder::new(SOURCE.into()), events)
-}
-
-fn raw(text: &str) -> Raw {
-    Raw::parse(text.to_owned()).unwrap()
 }
 
 #[test]
@@ -128,45 +128,25 @@ fn trouble_in_the_stream_is_an_error() {
 }
 
 fn conversation() -> Conversation {
-    let other = || "chat 127.0.0.1:8080".to_owned();
-    let call = |id: &str, name: &str| Block::ToolCall {
-        id: id.into(),
-        name: name.into(),
-        arguments: raw(r#"{"z":1,"a":1.50}"#),
-        malformed: None,
-    };
+    let call = |id: &str, name: &str| samples::call(id, name, r#"{"z":1,"a":1.50}"#);
     let said = vec![
-        Block::Thinking { provider: SOURCE.into(), raw: raw(r#"{"type":"thinking","thinking":"?"}"#) },
-        Block::Thinking { provider: other(), raw: raw(r#"{"reasoning":"?"}"#) },
+        thought(SOURCE, r#"{"type":"thinking","thinking":"?"}"#),
+        thought("anthropic api.anthropic.com large", r#"{"type":"thinking","thinking":"!"}"#),
         Block::Text(" ".into()),
         call("1", "add"),
         call("2", "größe"),
         Block::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new","n":1.50}"#) },
     ];
-    let image = ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() };
-    let results = vec![
-        Block::Text("and now?".into()),
-        Block::ToolResult { id: "1".into(), content: vec![ResultBlock::Text("3".into()), image], is_error: false },
-        Block::ToolResult { id: "2".into(), content: vec![], is_error: true },
-    ];
-    let asked = vec![Block::Text("add".into())];
-    let turns = [(Role::User, asked), (Role::Assistant, said), (Role::User, results)];
-    let turns = turns.into_iter().map(|(role, blocks)| Turn { role, blocks }).collect();
-    Conversation { system: Some("be brief".into()), turns }
+    let results = vec![result("1", vec![ResultBlock::Text("3".into()), picture()]), failure("2", vec![])];
+    samples::conversation(said, results)
 }
 
 #[test]
 fn a_request_has_everything_in_its_place() {
-    let provider = provider(Format::Anthropic, "https://api.anthropic.com");
-    let tools = [Definition { name: "add".into(), description: "Adds.".into(), schema: raw(r#"{"type":"object"}"#) }];
-    let conversation = conversation();
-    let request = Request {
-        conversation: &conversation,
-        tools: &tools,
-        tool_choice: ToolChoice::Auto,
-        effort: Some(Effort::High),
-    };
-    let text = body(&provider, &request, &compile(Format::Anthropic, &tools)).unwrap();
+    let (conversation, tools) = (conversation(), tools(Format::Anthropic));
+    let effort = Some(Effort::High);
+    let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
+    let text = body(&provider(Format::Anthropic, "https://api.anthropic.com"), &request).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains(r#""input":{"z":1,"a":1.50}"#) && text.contains(r#"{"type":"new","n":1.50}"#), "{text}");
     let value: Value = serde_json::from_str(&text).unwrap();
@@ -174,7 +154,7 @@ fn a_request_has_everything_in_its_place() {
     let content = json!([
         {"type": "thinking", "thinking": "?"},
         {"type": "tool_use", "id": "1", "name": "add", "input": arguments},
-        {"type": "tool_use", "id": "2", "name": alias_of("größe"), "input": arguments},
+        {"type": "tool_use", "id": "2", "name": alias("größe"), "input": arguments},
         {"type": "new", "n": 1.5},
     ]);
     let source = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
@@ -198,10 +178,6 @@ fn a_request_has_everything_in_its_place() {
     assert_eq!(value, expected);
 }
 
-fn alias_of(name: &str) -> String {
-    crate::provider::definitions::alias(name).into_owned()
-}
-
 #[test]
 fn a_model_thinks_only_where_the_api_lets_it() {
     let provider = provider(Format::Anthropic, "http://127.0.0.1:1");
@@ -214,10 +190,29 @@ fn a_model_thinks_only_where_the_api_lets_it() {
         // Its thoughts are of another provider, so that these calls have none before them.
         (&conversation, ToolChoice::Auto, false),
     ] {
-        let request = Request { conversation, tools: &[], tool_choice, effort: Some(Effort::Low) };
-        let text = body(&provider, &request, &compile(Format::Anthropic, &[])).unwrap();
-        let value: Value = serde_json::from_slice(&text).unwrap();
+        let request = Request { conversation, tools: &Arc::default(), tool_choice, effort: Some(Effort::Low) };
+        let value: Value = serde_json::from_slice(&body(&provider, &request).unwrap()).unwrap();
         assert_eq!(value.get("thinking").is_some(), expected, "{tool_choice:?}");
         assert!(value.get("tools").is_none() && value.get("tool_choice").is_none());
+    }
+}
+
+#[test]
+fn an_effort_is_written_as_the_model_knows_it() {
+    let conversation = conversation();
+    let (auto, any) = (ToolChoice::Auto, ToolChoice::Any);
+    let adaptive = json!({"type": "adaptive", "display": "summarized"});
+    for (model, tool_choice, effort, thinking, output_config) in [
+        ("claude-sonnet-5", auto, Some(Effort::High), adaptive.clone(), json!({"effort": "high"})),
+        ("claude-sonnet-5", any, Some(Effort::Medium), json!(null), json!({"effort": "medium"})),
+        ("claude-sonnet-5", auto, None, json!(null), json!(null)),
+        // Its calls were made without a thought of its own, which is nothing to this one.
+        ("claude-opus-4-6", auto, Some(Effort::Low), adaptive, json!({"effort": "low"})),
+        ("claude-haiku-4-5", auto, Some(Effort::Low), json!(null), json!(null)),
+    ] {
+        let provider = Provider { model: model.into(), ..provider(Format::Anthropic, "https://api.anthropic.com") };
+        let request = Request { conversation: &conversation, tools: &Arc::default(), tool_choice, effort };
+        let value: Value = serde_json::from_slice(&body(&provider, &request).unwrap()).unwrap();
+        assert_eq!((&value["thinking"], &value["output_config"]), (&thinking, &output_config), "{model} {effort:?}");
     }
 }

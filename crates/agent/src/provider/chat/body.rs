@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use wharf_json::{Bounds, Raw};
 
-use crate::conversation::{Block, ResultBlock, Role, Turn};
-use crate::provider::definitions::{Compiled, alias};
+use crate::conversation::{Block, Role, Turn};
+use crate::provider::definitions::alias;
+use crate::provider::pictures::{data_url, pictures, result_text};
 use crate::provider::{Effort, Offered, Provider, Request, ToolChoice};
 
 #[derive(Serialize)]
@@ -118,7 +119,7 @@ struct Named<'a> {
 
 /// A thought as it was kept, in the member it came in.
 #[derive(Default, Deserialize)]
-struct Thought<'a> {
+struct Kept<'a> {
     #[serde(borrow)]
     reasoning_content: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -126,12 +127,8 @@ struct Thought<'a> {
 }
 
 /// Writes a request.
-pub(in crate::provider) fn body(
-    provider: &Provider,
-    request: &Request<'_>,
-    tools: &Compiled,
-) -> Result<Vec<u8>, serde_json::Error> {
-    let source = provider.source();
+pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> Result<Vec<u8>, serde_json::Error> {
+    let (source, tools) = (provider.source(), &request.tools.offered);
     let system = request.conversation.system.as_deref().filter(|text| !text.is_empty());
     let mut messages: Vec<Message<'_>> = system.map(|content| Message::System { content }).into_iter().collect();
     for turn in &request.conversation.turns {
@@ -149,8 +146,8 @@ pub(in crate::provider) fn body(
         max_tokens: limit.filter(|_| !provider.is_openai()),
         max_completion_tokens: limit.filter(|_| provider.is_openai()),
         messages,
-        tools: tools.offered.iter().map(tool).collect(),
-        tool_choice: (!tools.offered.is_empty()).then(|| choice(request.tool_choice)),
+        tools: tools.iter().map(tool).collect(),
+        tool_choice: (!tools.is_empty()).then(|| choice(request.tool_choice)),
         reasoning_effort: request.effort.map(Effort::name),
     })
 }
@@ -162,7 +159,7 @@ fn told<'a>(turn: &'a Turn, messages: &mut Vec<Message<'a>>) {
     for block in &turn.blocks {
         if let Block::ToolResult { id, content, is_error } = block {
             messages.push(Message::Tool { tool_call_id: id, content: result_text(content, *is_error) });
-            parts.extend(pictures(id, content));
+            parts.extend(pictures(id, content, |text| Part::Text { text: text.into() }, picture));
         }
     }
     parts.extend(turn.blocks.iter().filter_map(part));
@@ -173,38 +170,16 @@ fn told<'a>(turn: &'a Turn, messages: &mut Vec<Message<'a>>) {
     }
 }
 
-/// The text of a result. The format has no mark for a failure, so that the text says so.
-pub(in crate::provider) fn result_text(content: &[ResultBlock], is_error: bool) -> String {
-    let texts = content.iter().map(|block| match block {
-        ResultBlock::Text(text) => text.as_str(),
-        ResultBlock::Image { .. } => "[a picture, shown below]",
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
-    if is_error { format!("The tool failed: {text}") } else { text }
-}
-
-/// The pictures of a result, behind a text that says whose they are.
-fn pictures<'a>(id: &str, content: &'a [ResultBlock]) -> Vec<Part<'a>> {
-    let images = content.iter().filter_map(|block| match block {
-        ResultBlock::Image { media_type, data } => Some(picture(media_type, data)),
-        ResultBlock::Text(_) => None,
-    });
-    let images: Vec<Part<'a>> = images.collect();
-    let text = Part::Text { text: Cow::Owned(format!("Pictures of the result of the call {id}:")) };
-    let heading = (!images.is_empty()).then_some(text);
-    heading.into_iter().chain(images).collect()
-}
-
 fn part(block: &Block) -> Option<Part<'_>> {
     match block {
         Block::Text(text) if !text.is_empty() => Some(Part::Text { text: Cow::Borrowed(text) }),
-        Block::Image { media_type, data } => Some(picture(media_type, data)),
+        Block::Image { media_type, data } => Some(picture(data_url(media_type, data))),
         _ => None,
     }
 }
 
-fn picture<'a>(media_type: &str, data: &str) -> Part<'a> {
-    Part::ImageUrl { image_url: ImageUrl { url: format!("data:{media_type};base64,{data}") } }
+fn picture<'a>(url: String) -> Part<'a> {
+    Part::ImageUrl { image_url: ImageUrl { url } }
 }
 
 /// What the model said. Its thoughts go back only beside calls: there some servers want them, and elsewhere some refuse
@@ -212,7 +187,7 @@ fn picture<'a>(media_type: &str, data: &str) -> Part<'a> {
 fn said<'a>(turn: &'a Turn, source: &str) -> Option<Message<'a>> {
     let mut texts: Vec<&str> = Vec::new();
     let mut tool_calls = Vec::new();
-    let mut thought = Thought::default();
+    let mut thought = Kept::default();
     for block in &turn.blocks {
         match block {
             Block::Text(text) => texts.push(text),
@@ -227,10 +202,10 @@ fn said<'a>(turn: &'a Turn, source: &str) -> Option<Message<'a>> {
         }
     }
     if tool_calls.is_empty() {
-        thought = Thought::default();
+        thought = Kept::default();
     }
     let content = Some(texts.concat()).filter(|text| !text.is_empty());
-    let Thought { reasoning_content, reasoning } = thought;
+    let Kept { reasoning_content, reasoning } = thought;
     (content.is_some() || !tool_calls.is_empty()).then_some(Message::Assistant {
         content,
         reasoning_content,

@@ -1,20 +1,15 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::conversation::{Conversation, ResultBlock, Role, Turn};
 use crate::provider::event::replay;
-use crate::provider::{Definition, Effort, Format, Request, ToolChoice, compile, provider};
+use crate::provider::samples::{self, call, failure, picture, provider, raw, result, thought, tools};
+use crate::provider::{Effort, Format, ModelError, Request, ToolChoice};
 
-const SOURCE: &str = "chat 127.0.0.1:8080";
+const SOURCE: &str = "chat 127.0.0.1:8080 small";
 
 fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
     replay(Decoder::new(SOURCE.into()), events)
-}
-
-fn raw(text: &str) -> Raw {
-    Raw::parse(text.to_owned()).unwrap()
-}
-
-fn call(id: &str, name: &str, arguments: &str) -> Block {
-    Block::ToolCall { id: id.into(), name: name.into(), arguments: raw(arguments), malformed: None }
 }
 
 #[test]
@@ -35,10 +30,7 @@ fn text_and_thoughts_come_in_pieces_and_then_whole() {
             ModelEvent::ThinkingDelta("Hm.".into()),
             ModelEvent::TextDelta("Hel".into()),
             ModelEvent::TextDelta("lo".into()),
-            ModelEvent::BlockDone(Block::Thinking {
-                provider: SOURCE.into(),
-                raw: raw(r#"{"reasoning_content":"Hm."}"#)
-            }),
+            ModelEvent::BlockDone(thought(SOURCE, r#"{"reasoning_content":"Hm."}"#)),
             ModelEvent::BlockDone(Block::Text("Hello".into())),
             ModelEvent::Usage { input: 10, output: 3, cached: 4 },
             ModelEvent::Done { stop: Stop::EndTurn },
@@ -121,37 +113,26 @@ fn trouble_in_the_stream_is_an_error() {
 
 fn conversation() -> Conversation {
     let said = vec![
-        Block::Thinking { provider: SOURCE.into(), raw: raw(r#"{"reasoning_content":"?"}"#) },
-        Block::Unknown { provider: "anthropic api.anthropic.com".into(), raw: raw("{}") },
+        thought(SOURCE, r#"{"reasoning_content":"?"}"#),
+        Block::Unknown { provider: "anthropic api.anthropic.com small".into(), raw: raw("{}") },
         Block::Text("Well.".into()),
         call("1", "add", r#"{"z":1}"#),
         call("2", "größe", "{}"),
     ];
-    let image = ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() };
-    let results = vec![
-        Block::Text("and now?".into()),
-        Block::ToolResult { id: "1".into(), content: vec![ResultBlock::Text("3".into()), image], is_error: false },
-        Block::ToolResult { id: "2".into(), content: vec![ResultBlock::Text("no".into())], is_error: true },
-    ];
-    let thought = Block::Thinking { provider: SOURCE.into(), raw: raw(r#"{"reasoning_content":"!"}"#) };
-    let turns = [
-        (Role::User, vec![Block::Text("add".into())]),
-        (Role::Assistant, said),
-        (Role::User, results),
-        (Role::Assistant, vec![thought, Block::Text("Done.".into())]),
-    ];
-    let turns = turns.into_iter().map(|(role, blocks)| Turn { role, blocks }).collect();
-    Conversation { system: Some("be brief".into()), turns }
+    let text = |text: &str| ResultBlock::Text(text.into());
+    let results = vec![result("1", vec![text("3"), picture()]), failure("2", vec![text("no")])];
+    let mut conversation = samples::conversation(said, results);
+    let blocks = vec![thought(SOURCE, r#"{"reasoning_content":"!"}"#), Block::Text("Done.".into())];
+    conversation.turns.push(Turn { role: Role::Assistant, blocks });
+    conversation
 }
 
 #[test]
 fn a_request_has_everything_in_its_place() {
-    let tools = [Definition { name: "add".into(), description: "Adds.".into(), schema: raw("{}") }];
-    let conversation = conversation();
+    let (conversation, tools) = (conversation(), tools(Format::ChatCompletions));
     let tool_choice = ToolChoice::Tool("add");
     let request = Request { conversation: &conversation, tools: &tools, tool_choice, effort: Some(Effort::Low) };
-    let compiled = compile(Format::ChatCompletions, &tools);
-    let text = body(&provider(Format::ChatCompletions, "http://127.0.0.1:8080"), &request, &compiled).unwrap();
+    let text = body(&provider(Format::ChatCompletions, "http://127.0.0.1:8080"), &request).unwrap();
     let alias = crate::provider::definitions::alias("größe").into_owned();
     let calls = json!([
         {"id": "1", "type": "function", "function": {"name": "add", "arguments": "{\"z\":1}"}},
@@ -183,14 +164,14 @@ fn a_request_has_everything_in_its_place() {
 #[test]
 fn openai_itself_gets_the_new_name_of_the_limit() {
     let conversation = Conversation::default();
-    let request = Request { conversation: &conversation, tools: &[], tool_choice: ToolChoice::Auto, effort: None };
+    let tools = Arc::default();
+    let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
     for (base, member) in [
         ("https://api.openai.com/v1", "max_completion_tokens"),
         ("https://notopenai.com/v1", "max_tokens"),
         ("http://127.0.0.1:11434", "max_tokens"),
     ] {
-        let provider = provider(Format::ChatCompletions, base);
-        let text = body(&provider, &request, &compile(Format::ChatCompletions, &[])).unwrap();
+        let text = body(&provider(Format::ChatCompletions, base), &request).unwrap();
         let value: Value = serde_json::from_slice(&text).unwrap();
         let limits = ["max_tokens", "max_completion_tokens"].map(|name| value.get(name).is_some().then_some(name));
         assert_eq!(limits.into_iter().flatten().collect::<Vec<_>>(), [member], "{base}");

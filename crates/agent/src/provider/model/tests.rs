@@ -1,5 +1,6 @@
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 use wharf_net::NetOptions;
@@ -8,7 +9,10 @@ use wharf_testkit::below::{Endpoint, Guest};
 
 use super::*;
 use crate::conversation::{Block, Conversation, Role, Turn};
-use crate::provider::{ModelEvent, Stop, ToolChoice, provider};
+use crate::provider::samples::provider;
+use crate::provider::{ModelEvent, Stop, ToolChoice};
+
+mod thinking;
 
 /// An API on loopback that gives these answers one after the other, each on a connection of its own, and notes what it
 /// was asked.
@@ -69,11 +73,12 @@ fn conversation() -> Conversation {
     Conversation { system: None, turns: vec![turn] }
 }
 
+/// All that a model tells, waits included.
 async fn told(model: &Model) -> Result<Vec<ModelEvent>, ModelError> {
-    let conversation = conversation();
-    let request = Request { conversation: &conversation, tools: &[], tool_choice: ToolChoice::Auto, effort: None };
-    let mut stream = model.stream(request).await?;
+    let (conversation, tools) = (conversation(), Arc::default());
+    let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
     let mut events = Vec::new();
+    let mut stream = model.stream_telling(request, |wait| events.push(wait)).await?;
     while let Some(event) = stream.next().await {
         events.push(event?);
     }
@@ -115,7 +120,13 @@ async fn an_api_that_has_too_much_to_do_is_asked_again() {
     let down = || answer("503 Service Unavailable", now, "");
     let api = Api::start(vec![busy(), down(), answer("529 Overloaded", now, ""), done.clone()]);
     let model = api.model(Format::ChatCompletions, None).await;
-    assert_eq!(told(&model).await.unwrap(), [ModelEvent::Done { stop: Stop::EndTurn }]);
+    let events = told(&model).await.unwrap();
+    let statuses = events.iter().filter_map(|event| match event {
+        ModelEvent::Waiting { time: Duration::ZERO, because: ModelError::Refused { status, .. } } => Some(*status),
+        _ => None,
+    });
+    assert_eq!(statuses.collect::<Vec<_>>(), [429, 503, 529]);
+    assert_eq!(events[3..], [ModelEvent::Done { stop: Stop::EndTurn }]);
     assert_eq!(api.asked().len(), 4);
     let api = Api::start((0..6).map(|_| busy()).chain([done]).collect());
     let error = told(&api.model(Format::ChatCompletions, None).await).await.unwrap_err();
@@ -135,6 +146,20 @@ async fn once_an_answer_has_begun_nothing_is_asked_again() {
 }
 
 #[tokio::test]
+async fn what_opens_the_api_is_never_repeated() {
+    let said = r#"{"error":{"message":"no token-0001","type":"bad_token-0001"}}"#;
+    let begun = r#"{"choices":[{"delta":{"content":"x"}}]}"#;
+    for answer in [answer("400 Bad Request", "", said), stream_of(&[said]), stream_of(&[begun, said])] {
+        let api = Api::start(vec![answer]);
+        let mut provider = api.model(Format::ChatCompletions, None).await.provider().clone();
+        provider.headers.push(("Authorization".into(), Secret::new("Bearer token-0001")));
+        let model = Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap();
+        let error = told(&model).await.unwrap_err().to_string();
+        assert!(error.ends_with(": no *** (bad_***)"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_answer_says_what_to_do() {
     let refused = |key: &str| answer("401 Unauthorized", "", &format!(r#"{{"error":{{"message":"bad key {key}"}}}}"#));
     let page = answer("200 OK", "Content-Type: text/html\r\n", "<h1>Welcome</h1>");
@@ -142,8 +167,8 @@ async fn what_is_no_answer_says_what_to_do() {
     for (key, answer, expected) in [
         (None, refused(""), "127.0.0.1 wants a key, and none is set; the usual place is `ANTHROPIC_API_KEY`: bad key "),
         (
-            Some("k-1"),
-            refused("k-1"),
+            Some("key-0001"),
+            refused("key-0001"),
             "127.0.0.1 does not take the key it was given; the usual place is `ANTHROPIC_API_KEY`: bad key ***",
         ),
         (None, page, "the model API answered with something that is no stream of events: <h1>Welcome</h1>"),

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use wharf_json::{Bounds, Raw};
 
 use crate::conversation::{Block, ResultBlock, Role, Turn};
-use crate::provider::chat::result_text;
-use crate::provider::definitions::{Compiled, alias};
+use crate::provider::definitions::alias;
+use crate::provider::pictures::{data_url, pictures, result_text};
 use crate::provider::{Offered, Provider, Request, ToolChoice};
 
 /// Nothing is stored over there: everything that is needed again goes with each request.
@@ -83,17 +83,28 @@ struct Reasoning {
 }
 
 #[derive(Deserialize)]
-struct Thought {
+struct Sealed {
     encrypted_content: Option<String>,
+}
+
+/// What becomes of the model's thoughts. Nothing is stored over there, so that only those come back that were given out,
+/// sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::provider) enum Thoughts {
+    /// They are asked for where there may be any: of OpenAI's models, most of which think unasked, and of whoever is to
+    /// make an effort.
+    GivenOut,
+    /// They are left alone: a model that does not think refuses to be asked for them.
+    LeftAlone,
 }
 
 /// Writes a request.
 pub(in crate::provider) fn body(
     provider: &Provider,
     request: &Request<'_>,
-    tools: &Compiled,
+    thoughts: Thoughts,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let source = provider.source();
+    let (source, tools) = (provider.source(), &request.tools.offered);
     let mut input = Vec::new();
     for turn in &request.conversation.turns {
         match turn.role {
@@ -102,6 +113,8 @@ pub(in crate::provider) fn body(
         }
     }
     let reasoning = request.effort.map(|effort| Reasoning { effort: effort.name(), summary: "auto" });
+    let may_think = provider.is_openai() || reasoning.is_some();
+    let include = (may_think && thoughts == Thoughts::GivenOut).then_some("reasoning.encrypted_content");
     serde_json::to_vec(&Body {
         model: &provider.model,
         stream: true,
@@ -109,11 +122,10 @@ pub(in crate::provider) fn body(
         max_output_tokens: provider.max_tokens,
         instructions: request.conversation.system.as_deref().filter(|text| !text.is_empty()),
         input,
-        tools: tools.offered.iter().map(tool).collect(),
-        tool_choice: (!tools.offered.is_empty()).then(|| choice(request.tool_choice)),
-        // A model that does not think refuses to be asked for its thoughts.
-        include: reasoning.iter().map(|_| "reasoning.encrypted_content").collect(),
+        tools: tools.iter().map(tool).collect(),
+        tool_choice: (!tools.is_empty()).then(|| choice(request.tool_choice)),
         reasoning,
+        include: include.into_iter().collect(),
     })
 }
 
@@ -125,7 +137,7 @@ fn told<'a>(turn: &'a Turn, provider: &Provider, input: &mut Vec<Item<'a>>) {
             let output = if provider.is_openai() && content.iter().any(is_picture) {
                 Output::Parts(result_parts(content, *is_error))
             } else {
-                parts.extend(pictures(id, content));
+                parts.extend(pictures(id, content, |text| Part::InputText { text: text.into() }, picture));
                 Output::Text(result_text(content, *is_error))
             };
             input.push(Item::Known(Known::FunctionCallOutput { call_id: id, output }));
@@ -146,33 +158,21 @@ fn result_parts(content: &[ResultBlock], is_error: bool) -> Vec<Part<'_>> {
     let failed = is_error.then_some(Part::InputText { text: "The tool failed:".into() });
     let parts = content.iter().map(|block| match block {
         ResultBlock::Text(text) => Part::InputText { text: Cow::Borrowed(text) },
-        ResultBlock::Image { media_type, data } => picture(media_type, data),
+        ResultBlock::Image { media_type, data } => picture(data_url(media_type, data)),
     });
     failed.into_iter().chain(parts).collect()
-}
-
-/// The pictures of a result, behind a text that says whose they are.
-fn pictures<'a>(id: &str, content: &[ResultBlock]) -> Vec<Part<'a>> {
-    let images = content.iter().filter_map(|block| match block {
-        ResultBlock::Image { media_type, data } => Some(picture(media_type, data)),
-        ResultBlock::Text(_) => None,
-    });
-    let images: Vec<Part<'a>> = images.collect();
-    let text = Part::InputText { text: Cow::Owned(format!("Pictures of the result of the call {id}:")) };
-    let heading = (!images.is_empty()).then_some(text);
-    heading.into_iter().chain(images).collect()
 }
 
 fn part(block: &Block) -> Option<Part<'_>> {
     match block {
         Block::Text(text) if !text.is_empty() => Some(Part::InputText { text: Cow::Borrowed(text) }),
-        Block::Image { media_type, data } => Some(picture(media_type, data)),
+        Block::Image { media_type, data } => Some(picture(data_url(media_type, data))),
         _ => None,
     }
 }
 
-fn picture<'a>(media_type: &str, data: &str) -> Part<'a> {
-    Part::InputImage { image_url: format!("data:{media_type};base64,{data}") }
+fn picture<'a>(image_url: String) -> Part<'a> {
+    Part::InputImage { image_url }
 }
 
 fn said<'a>(block: &'a Block, source: &str) -> Option<Item<'a>> {
@@ -192,7 +192,7 @@ fn said<'a>(block: &'a Block, source: &str) -> Option<Item<'a>> {
 
 /// Whether a thought can be sent back: one that was not given out would be looked for where nothing is stored.
 fn is_complete(raw: &Raw) -> bool {
-    let thought = raw.decode::<Thought>(&Bounds::default());
+    let thought = raw.decode::<Sealed>(&Bounds::default());
     thought.is_ok_and(|thought| thought.encrypted_content.is_some())
 }
 

@@ -1,22 +1,15 @@
 use serde_json::json;
 
 use super::*;
-use crate::conversation::{Conversation, ResultBlock, Role, Turn};
+use crate::conversation::{Conversation, ResultBlock};
 use crate::provider::event::replay;
-use crate::provider::{Definition, Effort, Format, Request, ToolChoice, compile, provider};
+use crate::provider::samples::{self, call, failure, picture, provider, raw, thought, tools};
+use crate::provider::{Effort, Format, ModelError, Request, ToolChoice};
 
-const SOURCE: &str = "responses api.openai.com";
+const SOURCE: &str = "responses api.openai.com small";
 
 fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
     replay(Decoder::new(SOURCE.into()), events)
-}
-
-fn raw(text: &str) -> Raw {
-    Raw::parse(text.to_owned()).unwrap()
-}
-
-fn call(id: &str, name: &str, arguments: &str) -> Block {
-    Block::ToolCall { id: id.into(), name: name.into(), arguments: raw(arguments), malformed: None }
 }
 
 #[test]
@@ -41,7 +34,7 @@ fn text_and_thoughts_come_in_pieces_and_then_whole() {
         events.unwrap(),
         [
             ModelEvent::ThinkingDelta("Hm.".into()),
-            ModelEvent::BlockDone(Block::Thinking { provider: SOURCE.into(), raw: raw(reasoning) }),
+            ModelEvent::BlockDone(thought(SOURCE, reasoning)),
             ModelEvent::BlockDone(Block::Unknown { provider: SOURCE.into(), raw: raw(search) }),
             ModelEvent::TextDelta("Hel".into()),
             ModelEvent::TextDelta("lo".into()),
@@ -66,7 +59,7 @@ fn calls_in_parallel_are_told_apart() {
         "[DONE]",
     ]);
     let (id, name, malformed) = ("b".into(), "sub".into(), Some(r#"{"y":"#.into()));
-    let broken = Block::ToolCall { id, name, arguments: Raw::empty_object(), malformed };
+    let broken = Block::ToolCall { id, name, arguments: raw("{}"), malformed };
     assert_eq!(
         events.unwrap(),
         [
@@ -120,29 +113,21 @@ fn trouble_in_the_stream_is_an_error() {
 }
 
 fn conversation() -> Conversation {
-    let thought = |provider: &str, text: &str| Block::Thinking { provider: provider.into(), raw: raw(text) };
     let said = vec![
         thought(SOURCE, r#"{"type":"reasoning","id":"rs_1","encrypted_content":"ZW5j"}"#),
         thought(SOURCE, r#"{"type":"reasoning","id":"rs_2","encrypted_content":null}"#),
-        thought("responses 127.0.0.1:8080", r#"{"type":"reasoning","encrypted_content":"eA=="}"#),
+        thought("responses api.openai.com large", r#"{"type":"reasoning","encrypted_content":"eA=="}"#),
         Block::Text("Well.".into()),
         call("1", "add", r#"{"z":1}"#),
         Block::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new"}"#) },
     ];
-    let image = ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() };
-    let content = vec![ResultBlock::Text("no".into()), image];
-    let results = vec![Block::Text("and now?".into()), Block::ToolResult { id: "1".into(), content, is_error: true }];
-    let turns = [(Role::User, vec![Block::Text("add".into())]), (Role::Assistant, said), (Role::User, results)];
-    let turns = turns.into_iter().map(|(role, blocks)| Turn { role, blocks }).collect();
-    Conversation { system: Some("be brief".into()), turns }
+    samples::conversation(said, vec![failure("1", vec![ResultBlock::Text("no".into()), picture()])])
 }
 
-fn written(base: &str, effort: Option<Effort>) -> Value {
-    let tools = [Definition { name: "add".into(), description: "Adds.".into(), schema: raw("{}") }];
-    let conversation = conversation();
+fn written(base: &str, effort: Option<Effort>, thoughts: Thoughts) -> Value {
+    let (conversation, tools) = (conversation(), tools(Format::Responses));
     let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Any, effort };
-    let compiled = compile(Format::Responses, &tools);
-    let text = body(&provider(Format::Responses, base), &request, &compiled).unwrap();
+    let text = body(&provider(Format::Responses, base), &request, thoughts).unwrap();
     serde_json::from_slice(&text).unwrap()
 }
 
@@ -167,12 +152,12 @@ fn a_request_has_everything_in_its_place() {
         "reasoning": {"effort": "medium", "summary": "auto"},
         "include": ["reasoning.encrypted_content"],
     });
-    assert_eq!(written("https://api.openai.com/v1", Some(Effort::Medium)), expected);
+    assert_eq!(written("https://api.openai.com/v1", Some(Effort::Medium), Thoughts::GivenOut), expected);
 }
 
 #[test]
 fn others_than_openai_get_pictures_after_the_results() {
-    let value = written("http://127.0.0.1:9", None);
+    let value = written("http://127.0.0.1:9", None, Thoughts::GivenOut);
     let input = value["input"].as_array().unwrap();
     let [.., output, message] = input.as_slice() else { panic!("{value}") };
     assert_eq!(output["output"], "The tool failed: no\n[a picture, shown below]");
@@ -181,4 +166,21 @@ fn others_than_openai_get_pictures_after_the_results() {
     assert_eq!(message["content"][2]["text"], "and now?");
     assert!(value.get("reasoning").is_none() && value.get("include").is_none());
     assert!(!value.to_string().contains("rs_1") && !value.to_string().contains(r#""new""#), "{value}");
+}
+
+#[test]
+fn thoughts_are_asked_for_where_there_may_be_any() {
+    let (openai, other, low) = ("https://api.openai.com", "http://127.0.0.1:9", Some(Effort::Low));
+    for (base, effort, thoughts, expected) in [
+        (openai, None, Thoughts::GivenOut, true),
+        (openai, low, Thoughts::GivenOut, true),
+        (openai, None, Thoughts::LeftAlone, false),
+        (other, None, Thoughts::GivenOut, false),
+        (other, low, Thoughts::GivenOut, true),
+        (other, low, Thoughts::LeftAlone, false),
+    ] {
+        let value = written(base, effort, thoughts);
+        let include = expected.then(|| json!(["reasoning.encrypted_content"]));
+        assert_eq!(value.get("include"), include.as_ref(), "{base} {effort:?} {thoughts:?}");
+    }
 }

@@ -4,7 +4,7 @@ use wharf_tools::{Call, Description, OpenGate, Pending, Registry, Tool, ToolErro
 
 use super::*;
 use crate::conversation::ResultBlock;
-use crate::provider::Said;
+use crate::provider::{Format, Said};
 use crate::whole::flaw;
 
 /// A machine that is played with, and what it has said.
@@ -122,7 +122,7 @@ fn offering() -> Arc<Offering> {
     for name in ["a", "b", "c", "poll", "t"] {
         registry.register(Arc::new(Named(Arc::new(Description::new(name, "", Raw::empty_object())))));
     }
-    Arc::new(Offering::of(&registry.snapshot(), u64::MAX, |_| true))
+    Arc::new(Offering::of(&registry.snapshot(), Format::Anthropic, u64::MAX, |_| true))
 }
 
 fn call(id: &str, tool: &str) -> Block {

@@ -13,7 +13,7 @@ use super::spent::{Spent, Usage};
 use crate::chat::tool_name::ToolName;
 use crate::clock::millis;
 use crate::console::Console;
-use crate::failure::{self, Failure, Outcome, Told};
+use crate::failure::{self, Failure, Outcome, Told, chain};
 use crate::fleet::Fleet;
 
 const SCHEMA: u32 = 1;
@@ -38,6 +38,7 @@ struct Line<'a> {
 enum Event<'a> {
     Begun { model: &'a str, conversation: Option<&'a str>, servers: Vec<&'a str> },
     Asking { request: u32 },
+    Waiting { duration_ms: u64, because: String },
     Text { text: &'a str },
     Thinking { text: &'a str },
     ToolBegun { id: &'a str, tool: &'a str, server: Option<&'a str>, name: Option<&'a str>, arguments: &'a Raw },
@@ -84,6 +85,9 @@ impl Events {
             name.as_ref().map(|name| (name.server.as_deref(), name.name.as_deref())).unwrap_or_default();
         let told = match event {
             RunEvent::Asking { request } => Event::Asking { request: *request },
+            RunEvent::Waiting { time, because } => {
+                Event::Waiting { duration_ms: millis(*time), because: chain(because) }
+            }
             RunEvent::Text(text) => Event::Text { text },
             RunEvent::Thinking(text) => Event::Thinking { text },
             RunEvent::CallBegun { id, tool, arguments } => Event::ToolBegun { id, tool, server, name, arguments },

@@ -1,16 +1,17 @@
 //! A run for people: the answer on stdout, a line for each call on stderr.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use wharf::tools::Registry;
-use wharf_agent::{CallReport, ResultBlock, RunEvent};
+use wharf_agent::{CallReport, ModelError, ResultBlock, RunEvent};
 use wharf_spec::Untrusted;
 
 use super::spent::{Spent, Usage};
 use crate::chat::tool_name::ToolName;
 use crate::clock::Took;
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::style::{BAD, GOOD, NAME, QUIET, paint};
 
 /// The most of arguments, results and notes that a line shows.
@@ -35,6 +36,7 @@ impl Text {
     pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
         self.spent.heard(event);
         match event {
+            RunEvent::Waiting { time, because } => self.waiting(*time, because),
             RunEvent::Text(text) => return self.text(text),
             RunEvent::CallBegun { id, tool, arguments } => self.begun(id, tool, arguments.get()),
             RunEvent::CallEnded { id, report } => return self.called(id, report),
@@ -59,6 +61,10 @@ impl Text {
         let model = short(&self.spent.model);
         self.say(format_args!("{model} · {requests}, {input} tokens read{cached}, {output} written{id}"));
         Ok(())
+    }
+
+    fn waiting(&self, time: Duration, because: &ModelError) {
+        self.say(format_args!("{}; asking again in {}", Untrusted::new(chain(because)), Took(time)));
     }
 
     fn text(&mut self, text: &str) -> Result<(), Failure> {

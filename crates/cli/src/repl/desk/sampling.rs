@@ -1,5 +1,7 @@
 //! A server that wants to use the model: the person looks at what goes in, and again at what comes out.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wharf::{AskReply, Consent, Raw, SamplingAsk};
@@ -66,7 +68,8 @@ fn agreed(consent: Option<Consent>) -> Result<(), NotSampled> {
 }
 
 async fn generate(model: &Model, conversation: &Conversation) -> Result<Answer, ModelError> {
-    let request = Request { conversation, tools: &[], tool_choice: ToolChoice::Auto, effort: None };
+    let tools = Arc::default();
+    let request = Request { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
     let mut stream = model.stream(request).await?;
     let mut answer = Answer { text: String::new(), stop: Stop::EndTurn };
     while let Some(event) = stream.next().await {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Asked, Checked, Thoughts, is_filled, tools};
+use super::{Asked, Checked, Thoughts, is_filled, models, tools};
 use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 use crate::modeld::seal::signature;
@@ -13,6 +13,7 @@ const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 
 pub(super) fn check(asked: &Asked<'_>) -> Checked {
     parameters(asked)?;
+    models::anthropic(asked.body)?;
     tools::anthropic(asked.body)?;
     let messages = entries(&asked.body["messages"]);
     roles(messages)?;
@@ -20,8 +21,7 @@ pub(super) fn check(asked: &Asked<'_>) -> Checked {
         content(index, message)?;
     }
     answered(messages)?;
-    let thinking = &asked.body["thinking"]["type"];
-    if thinking == "enabled" || thinking == "adaptive" { thought(messages, asked.thoughts) } else { Ok(()) }
+    if asked.body["thinking"]["type"] == "enabled" { thought(messages, asked.thoughts) } else { Ok(()) }
 }
 
 fn parameters(asked: &Asked<'_>) -> Checked {
@@ -201,7 +201,8 @@ fn leading_results(message: &Value) -> Vec<&str> {
     blocks.filter_map(|block| block["tool_use_id"].as_str()).collect()
 }
 
-/// While its calls are being answered, the last message of the model begins with the thinking that led to them.
+/// While its calls are being answered, the last message of the model begins with the thinking that led to them. A model
+/// that decides for itself when to think may have had none.
 fn thought(messages: &[Value], thoughts: &Thoughts) -> Checked {
     let Some(last) = messages.iter().rposition(|message| message["role"] == "assistant") else { return Ok(()) };
     let calls = ids(&messages[last], "tool_use", "id");

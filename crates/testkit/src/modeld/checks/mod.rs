@@ -4,6 +4,7 @@
 
 mod anthropic;
 mod chat;
+mod models;
 mod responses;
 mod tools;
 

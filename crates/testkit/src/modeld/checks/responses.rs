@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Checked, Thoughts, has_parameter, is_filled, tools};
+use super::{Checked, Thoughts, has_parameter, is_filled, models, tools};
 use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 use crate::modeld::seal::decrypted;
@@ -16,6 +16,7 @@ pub(super) fn check(body: &Value, thoughts: &Thoughts) -> Checked {
         let message = format!("Previous response with id '{id}' not found.");
         return Err(Refusal::invalid(message).at("previous_response_id").code("previous_response_not_found"));
     }
+    models::responses(body)?;
     tools::responses(body)?;
     let items = entries(&body["input"]);
     for (index, item) in items.iter().enumerate() {

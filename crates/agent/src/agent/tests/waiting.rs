@@ -1,0 +1,32 @@
+//! Runs whose model has too much to do.
+
+use wharf_testkit::modeld::Fail;
+
+use super::*;
+use crate::provider::ModelError;
+
+#[tokio::test]
+async fn a_wait_is_told_before_the_answer() {
+    for format in FORMATS {
+        let busy = Answer::fail(Fail::Status(503, Some("0".into())));
+        let stage = Stage::of([busy, Answer::text("done")]);
+        let agent = stage.agent(format).await;
+        let (events, conversation) = stage.play(&agent, Conversation::default(), "go").await;
+        assert_eq!(last_words(&conversation), "done");
+        let [RunEvent::Turn(_), RunEvent::Asking { request: 1 }, wait, RunEvent::Text(_), ..] = events.as_slice()
+        else {
+            panic!("{format}: {events:?}")
+        };
+        assert!(matches!(wait, RunEvent::Waiting { because: ModelError::Refused { status: 503, .. }, .. }), "{wait:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_can_be_cancelled() {
+    let stage = Stage::of([Answer::fail(Fail::Status(503, Some("60".into())))]);
+    let agent = stage.agent(Format::Anthropic).await;
+    let mut run = agent.start(Conversation::default(), vec![Block::Text("go".into())]);
+    while !matches!(run.next().await, Some(RunEvent::Waiting { .. })) {}
+    run.cancel();
+    assert_eq!(ending(&to_the_end(&mut run).await), Some(&Ending::Cancelled));
+}

@@ -1,0 +1,125 @@
+//! What models think, over an API that is as strict about each of them as the real ones.
+
+use url::Url;
+use wharf_json::Raw;
+use wharf_testkit::modeld::{Answer, Modeld, Say, Script};
+
+use super::*;
+use crate::conversation::ResultBlock;
+use crate::provider::Effort;
+
+/// A model, a conversation with it, and the API it speaks with.
+struct Talk {
+    modeld: Modeld,
+    model: Model,
+    conversation: Conversation,
+}
+
+impl Talk {
+    /// One with Anthropic, which answers so.
+    async fn with_anthropic(model: &str, answers: impl IntoIterator<Item = Answer>) -> Self {
+        let modeld = Modeld::start(Script::of(answers)).unwrap();
+        let url = modeld.url();
+        let model = opened(Format::Anthropic, &url, model, NetOptions::default()).await;
+        Self { modeld, model, conversation: conversation() }
+    }
+
+    /// One with OpenAI itself, as far as anybody on this side can tell: the API stands where its proxy would.
+    async fn with_openai(model: &str, answers: impl IntoIterator<Item = Answer>) -> Self {
+        let modeld = Modeld::start(Script::of(answers)).unwrap();
+        let model = openai(&modeld, model).await;
+        Self { modeld, model, conversation: conversation() }
+    }
+
+    /// Asks, keeps what is said, and answers its calls or goes on.
+    async fn go_on(&mut self, effort: Option<Effort>) {
+        let (conversation, tools) = (&self.conversation, Arc::default());
+        let request = Request { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
+        let mut stream = self.model.stream(request).await.unwrap();
+        let (mut said, mut next) = (Vec::new(), Vec::new());
+        while let Some(event) = stream.next().await {
+            if let ModelEvent::BlockDone(block) = event.unwrap() {
+                next.extend(results(&block));
+                said.push(block);
+            }
+        }
+        if next.is_empty() {
+            next.push(Block::Text("go on".into()));
+        }
+        let turns = [(Role::Assistant, said), (Role::User, next)];
+        self.conversation.turns.extend(turns.map(|(role, blocks)| Turn { role, blocks }));
+    }
+
+    /// The thoughts that the last request has brought back.
+    fn brought_back(&self) -> usize {
+        let body = self.modeld.requests().pop().unwrap().body.to_string();
+        body.matches("encrypted_content\":\"").count() + body.matches("\"signature\"").count()
+    }
+}
+
+async fn openai(modeld: &Modeld, model: &str) -> Model {
+    let mut options = NetOptions::default();
+    options.proxy = Some(Secret::new(modeld.url()));
+    opened(Format::Responses, "http://api.openai.com", model, options).await
+}
+
+async fn opened(format: Format, url: &str, model: &str, options: NetOptions) -> Model {
+    let (base_url, key, model) = (Url::parse(url).unwrap(), Some(Secret::new("key-0001")), model.to_owned());
+    let provider = Provider { format, base_url, key, model, max_tokens: 8192, headers: Vec::new() };
+    Model::open(provider, Net::open(&options).await.unwrap()).unwrap()
+}
+
+fn results(block: &Block) -> Option<Block> {
+    let Block::ToolCall { id, .. } = block else { return None };
+    let content = vec![ResultBlock::Text("a ship".into())];
+    Some(Block::ToolResult { id: id.clone(), content, is_error: false })
+}
+
+fn looking() -> Answer {
+    Answer::default().and(Say::Thinking("hm".into())).and(Say::call("look", Raw::empty_object().get().into()))
+}
+
+#[tokio::test]
+async fn an_effort_is_taken_by_every_generation_and_thoughts_come_back() {
+    for model in ["claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5", "small"] {
+        for effort in [Effort::Low, Effort::High] {
+            let mut talk = Talk::with_anthropic(model, [looking(), Answer::text("done")]).await;
+            talk.go_on(Some(effort)).await;
+            talk.go_on(Some(effort)).await;
+            assert_eq!((talk.modeld.refusals(), talk.brought_back()), (vec![], 1), "{model}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn openais_models_keep_their_thread_though_nobody_asks_for_an_effort() {
+    let mut talk = Talk::with_openai("gpt-5.6", [looking(), Answer::text("done")]).await;
+    talk.go_on(None).await;
+    talk.go_on(None).await;
+    assert_eq!((talk.modeld.refusals(), talk.brought_back()), (vec![], 1));
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_think_is_asked_for_its_thoughts_once() {
+    let answers = [Answer::text("one"), Answer::text("two"), Answer::text("three")];
+    let mut talk = Talk::with_openai("gpt-4.1", answers).await;
+    talk.go_on(None).await;
+    // Whoever else has it knows.
+    talk.model = talk.model.clone();
+    talk.go_on(None).await;
+    assert_eq!(talk.modeld.refusals(), ["Encrypted content is not supported with this model."]);
+    assert_eq!(talk.modeld.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn thoughts_stay_with_the_model_that_had_them() {
+    let answers = [looking(), Answer::text("done"), looking()];
+    let mut talk = Talk::with_openai("gpt-5.6", answers).await;
+    talk.go_on(Some(Effort::Low)).await;
+    let first = std::mem::replace(&mut talk.model, openai(&talk.modeld, "gpt-5.7").await);
+    talk.go_on(None).await;
+    assert_eq!(talk.brought_back(), 0);
+    talk.model = first;
+    talk.go_on(None).await;
+    assert_eq!((talk.modeld.refusals(), talk.brought_back()), (vec![], 1));
+}

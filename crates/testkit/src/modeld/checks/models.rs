@@ -1,0 +1,95 @@
+//! What depends on the model that is asked, as far as its name tells. Names of nobody known here take everything.
+
+use serde_json::Value;
+
+use super::Checked;
+use crate::modeld::latest::entries;
+use crate::modeld::refusal::Refusal;
+
+/// Models of Anthropic's that think within a budget and know nothing else.
+const WITHIN_BUDGETS: [&str; 9] = [
+    "claude-3",
+    "claude-opus-4-0",
+    "claude-opus-4-1",
+    "claude-opus-4-2025",
+    "claude-opus-4-5",
+    "claude-sonnet-4-0",
+    "claude-sonnet-4-2025",
+    "claude-sonnet-4-5",
+    "claude-haiku-4-5",
+];
+/// Models that took both for a while.
+const EITHER_WAY: [&str; 2] = ["claude-opus-4-6", "claude-sonnet-4-6"];
+/// The first of the above that can be told how hard to try.
+const TOLD_EFFORT: &str = "claude-opus-4-5";
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+/// Models of OpenAI's that do not think before they speak.
+const THOUGHTLESS: [&str; 3] = ["gpt-3.5", "gpt-4", "chatgpt-"];
+
+/// How a model of Anthropic's may be told to think.
+pub(super) fn anthropic(body: &Value) -> Checked {
+    let begins = |names: &[&str]| names.iter().any(|name| model(body).starts_with(name));
+    let refuse = |message: &str| Err(Refusal::invalid(message));
+    let within_budgets = begins(&WITHIN_BUDGETS);
+    let by_itself = begins(&["claude-"]) && !within_budgets && !begins(&EITHER_WAY);
+    let effort = &body["output_config"]["effort"];
+    match body["thinking"]["type"].as_str() {
+        Some("enabled") if by_itself => {
+            return refuse(
+                "\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\" and \
+                 \"output_config.effort\" to control thinking behavior.",
+            );
+        }
+        Some("adaptive") if within_budgets => return refuse("adaptive thinking is not supported on this model"),
+        Some("enabled") => budget(body)?,
+        Some("adaptive" | "disabled") | None => {}
+        Some(_) => return refuse("thinking.type: Input should be 'adaptive', 'disabled' or 'enabled'"),
+    }
+    match effort.as_str() {
+        Some(_) if within_budgets && !begins(&[TOLD_EFFORT]) => {
+            refuse("This model does not support the effort parameter.")
+        }
+        Some(effort) if EFFORTS.contains(&effort) => Ok(()),
+        None if effort.is_null() => Ok(()),
+        _ => refuse("output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or 'max'"),
+    }
+}
+
+fn budget(body: &Value) -> Checked {
+    let refuse = |message: &str| Err(Refusal::invalid(message));
+    match body["thinking"]["budget_tokens"].as_u64() {
+        None => refuse("thinking.enabled.budget_tokens: Field required"),
+        Some(..1024) => refuse("thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"),
+        Some(budget) if body["max_tokens"].as_u64().is_none_or(|most| most <= budget) => {
+            refuse("`max_tokens` must be greater than `thinking.budget_tokens`.")
+        }
+        Some(_) if matches!(body["tool_choice"]["type"].as_str(), Some("any" | "tool")) => {
+            refuse("Thinking may not be enabled when tool_choice forces tool use.")
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// What a model of OpenAI's that does not think is not asked for, and not given.
+pub(super) fn responses(body: &Value) -> Checked {
+    if !THOUGHTLESS.iter().any(|name| model(body).starts_with(name)) {
+        return Ok(());
+    }
+    if entries(&body["include"]).iter().any(|wanted| wanted == "reasoning.encrypted_content") {
+        return Err(Refusal::invalid("Encrypted content is not supported with this model.").at("include"));
+    }
+    if body["reasoning"]["effort"].is_string() {
+        let message = "Unsupported parameter: 'reasoning.effort' is not supported with this model.";
+        return Err(Refusal::invalid(message).at("reasoning.effort").code("unsupported_parameter"));
+    }
+    if entries(&body["input"]).iter().any(|item| item["type"] == "reasoning") {
+        let rule = "Reasoning input items can only be provided to a reasoning or computer use model.";
+        let message = format!("{rule} Remove reasoning items from your input and try again.");
+        return Err(Refusal::invalid(message).at("input"));
+    }
+    Ok(())
+}
+
+fn model(body: &Value) -> &str {
+    body["model"].as_str().unwrap_or_default()
+}
