@@ -3,9 +3,11 @@
 mod answering;
 mod calls;
 mod driver;
+mod team;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinError, JoinSet};
@@ -15,6 +17,8 @@ use crate::conversation::{Block, Conversation};
 use crate::provider::{Effort, Model};
 use crate::run::RunEvent;
 use driver::Driver;
+
+pub(crate) use team::{Member, Spent, Team};
 
 /// Events that wait for whoever watches. Where there is no room, the model has to wait.
 const EVENTS: usize = 64;
@@ -26,7 +30,7 @@ pub struct AgentLimits {
     pub context: u64,
     /// The share of the context that definitions of tools may take, in percent; above it the model searches for tools.
     pub tool_share: u32,
-    /// Requests to the model.
+    /// Requests to the model, those of sub-agents included.
     pub requests: u32,
     /// Calls of tools that are under way at once; the others wait their turn.
     pub calls_at_once: usize,
@@ -48,8 +52,17 @@ pub struct Agent {
     limits: AgentLimits,
     caller: Caller,
     effort: Option<Effort>,
-    /// The tools of a sub-agent; without it, there are all of the registry's.
-    tools: Option<Arc<BTreeSet<Arc<str>>>>,
+    /// What a sub-agent has; without it, there are all tools of the registry.
+    service: Option<Service>,
+}
+
+/// What an agent has that works for another.
+#[derive(Clone)]
+pub(crate) struct Service {
+    /// The tools it may call.
+    pub tools: Arc<BTreeSet<Arc<str>>>,
+    /// The requests that are left to the one it works for, where that is a run.
+    pub left: Option<Arc<AtomicU32>>,
 }
 
 /// A run under way. Dropped, it is cancelled, and what it said since it began is lost.
@@ -64,7 +77,7 @@ pub struct Run {
 impl Agent {
     /// An agent that calls as `Caller::agent()`.
     pub fn new(model: Model, registry: Arc<Registry>, limits: AgentLimits) -> Self {
-        Self { model, registry, limits, caller: Caller::agent(), effort: None, tools: None }
+        Self { model, registry, limits, caller: Caller::agent(), effort: None, service: None }
     }
 
     /// The same, calling as somebody else.
@@ -77,10 +90,10 @@ impl Agent {
         Self { effort, ..self }
     }
 
-    /// The same, working for another agent: with no other tools than these, and without the notes, which are for the
-    /// one that speaks with the person.
-    pub(crate) fn working_for_another(self, caller: Caller, tools: BTreeSet<Arc<str>>) -> Self {
-        Self { caller, tools: Some(Arc::new(tools)), ..self }
+    /// The same, working for another agent: with no other tools and requests than these, and without the notes, which
+    /// are for the one that speaks with the person.
+    pub(crate) fn working_for_another(self, caller: Caller, service: Service) -> Self {
+        Self { caller, service: Some(service), ..self }
     }
 
     /// Begins a run with what the person said. Needs a runtime: the run is a task of its own.
@@ -96,11 +109,17 @@ impl Agent {
     }
 
     fn notes(&self) -> Vec<Note> {
-        if self.tools.is_some() { Vec::new() } else { self.registry.notes().take() }
+        if self.service.is_some() { Vec::new() } else { self.registry.notes().take() }
     }
 
     fn wants(&self, tool: &str) -> bool {
-        self.tools.as_ref().is_none_or(|names| names.contains(tool))
+        self.service.as_ref().is_none_or(|service| service.tools.contains(tool))
+    }
+
+    /// The requests of a run: those of whom it works for, or its own.
+    fn requests_left(&self) -> Arc<AtomicU32> {
+        let shared = self.service.as_ref().and_then(|service| service.left.clone());
+        shared.unwrap_or_else(|| Arc::new(AtomicU32::new(self.limits.requests)))
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use wharf_json::{Bounds, Raw, TooComplex};
 
 /// The number of the form in which turns are saved.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// How much structure a saved line may have.
 const BOUNDS: Bounds = Bounds { depth: 100, nodes: 1_000_000 };
@@ -46,6 +46,9 @@ pub enum Role {
 pub enum Block {
     /// Text.
     Text(String),
+    /// What somebody else than the person says in the user's turn, such as a note, a resource or a prompt, in words that
+    /// say whose it is. It makes room before answers do. Not in lines of the first schema.
+    Relayed(String),
     /// A picture.
     Image {
         /// What it is, as `image/png`.
@@ -180,6 +183,7 @@ mod tests {
         let provider = || "anthropic api.example".to_owned();
         let blocks = vec![
             Block::Text("two\nlines".into()),
+            Block::Relayed("whose:\n> words".into()),
             Block::Image { media_type, data },
             Block::Thinking { provider: provider(), raw: raw_of(r#"{"b":1, "a":12345678901234567890123}"#) },
             Block::ToolCall { id: "1".into(), name: "add".into(), arguments: raw_of(r#"{"z":1}"#), malformed: None },
@@ -199,7 +203,7 @@ mod tests {
         let turn = Turn { role: Role::Assistant, blocks };
         let line = turn.to_line().unwrap();
         assert!(
-            line.starts_with(r#"{"schema":1,"turn":{"role":"assistant","blocks":[{"text":"two\nlines"}"#),
+            line.starts_with(r#"{"schema":2,"turn":{"role":"assistant","blocks":[{"text":"two\nlines"}"#),
             "{line}"
         );
         assert!(line.contains(r#"{"b":1, "a":12345678901234567890123}"#) && !line.contains('\n'), "{line}");
@@ -207,11 +211,18 @@ mod tests {
     }
 
     #[test]
+    fn a_line_of_the_first_schema_is_still_read() {
+        let line = br#"{"schema":1,"turn":{"role":"user","blocks":[{"text":"hi"}]}}"#;
+        let expected = Turn { role: Role::User, blocks: vec![Block::Text("hi".into())] };
+        assert_eq!(Turn::from_line(line).unwrap(), expected);
+    }
+
+    #[test]
     fn what_is_no_turn_is_told_apart() {
         for (line, expected) in [
-            (r#"{"schema":2,"conversation":[]}"#, "the line has schema 2, and the latest known here is 1"),
-            (r#"{"schema":1,"turn":{"role":"user"}}"#, "the line is no turn of a conversation"),
-            (r#"{"schema":1,"turn":{"role":"user","#, "the line is no turn of a conversation"),
+            (r#"{"schema":3,"conversation":[]}"#, "the line has schema 3, and the latest known here is 2"),
+            (r#"{"schema":2,"turn":{"role":"user"}}"#, "the line is no turn of a conversation"),
+            (r#"{"schema":2,"turn":{"role":"user","#, "the line is no turn of a conversation"),
             (&"[".repeat(1000), "the line is too much to be read"),
         ] {
             assert_eq!(Turn::from_line(line.as_bytes()).unwrap_err().to_string(), expected);

@@ -10,8 +10,10 @@
 mod agent;
 mod conversation;
 mod offer;
+mod picture;
 mod prompt;
 mod provider;
+mod quoted;
 mod run;
 mod saved;
 pub mod search;

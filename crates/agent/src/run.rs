@@ -12,6 +12,7 @@ mod repeats;
 mod results;
 mod room;
 mod round;
+mod wanted;
 
 use std::time::Duration;
 
@@ -83,10 +84,29 @@ pub enum RunEvent {
         /// Tokens that were read from a cache.
         cached: u64,
     },
-    /// Old results were shortened to make room.
+    /// What the sub-agents have cost since this was last told. It counts against the requests of the run.
+    Delegated {
+        /// Requests to the model.
+        requests: u32,
+        /// Tokens that were read, those of the cache included.
+        input: u64,
+        /// Tokens that were written.
+        output: u64,
+        /// Tokens that were read from a cache.
+        cached: u64,
+    },
+    /// The oldest was taken out of the conversation to make room.
     Shortened {
-        /// How many.
+        /// How many results of tools, and words of servers, were shortened or left out.
         results: usize,
+        /// How many answers of the model were left out, with the results of their calls.
+        answers: usize,
+    },
+    /// The API did not take the conversation while there were pictures in it. It is asked once more without them, and
+    /// they stay out.
+    PicturesLeftOut {
+        /// How many.
+        pictures: usize,
     },
     /// The same call came again and again without anything new, and was not carried out.
     Repeated {

@@ -10,9 +10,9 @@ use wharf_tools::{
     ToolError, ToolErrorKind,
 };
 
-use crate::agent::{Agent, AgentLimits, Run};
+use crate::agent::{Agent, AgentLimits, Member, Run, Service, Spent, Team};
 use crate::conversation::{Block, Conversation, Role, Turn};
-use crate::provider::Model;
+use crate::provider::{Effort, Model};
 use crate::run::{Ending, RunEvent};
 
 const NAME: &str = "Agent";
@@ -30,12 +30,32 @@ const SYSTEM: &str = "You are an agent to whom another agent has given one task.
     done, or cannot get on, answer with what you found in plain words: your last answer is all that is passed on.";
 
 /// The tool `Agent`: gives a task to an agent of its own, which has the tools that exist when it starts (itself
-/// excepted) and its own budget. What it does is told as progress; its last words are the outcome.
+/// excepted) and its own budget within that of the run that calls it. What it does is told as progress; its last words are
+/// the outcome.
 pub struct SubAgent {
     description: Arc<Description>,
     model: Model,
     registry: Weak<Registry>,
     limits: AgentLimits,
+    effort: Option<Effort>,
+}
+
+/// A task under way, and what has come of it.
+struct Work {
+    task: Task,
+    progress: Option<ProgressSink>,
+    /// The team of the run it is done for.
+    team: Option<Arc<Team>>,
+    calls: f64,
+    last: Option<Turn>,
+    ending: Ending,
+}
+
+/// Something that can happen to a sub-agent.
+enum Happened {
+    /// The run it works for is over.
+    Dismissed,
+    Told(Option<RunEvent>),
 }
 
 #[derive(Deserialize)]
@@ -45,41 +65,74 @@ struct Task {
 }
 
 impl SubAgent {
-    /// A tool to be registered. It does not keep the registry alive.
+    /// A tool to be registered. It does not keep the registry alive. A task makes 30 requests, or fewer where the limits
+    /// say so.
     pub fn new(model: Model, registry: &Arc<Registry>, limits: AgentLimits) -> Self {
         let mut description = Description::new(NAME, TEXT, Raw::known(SCHEMA));
         // What it calls passes the gate by itself.
         (description.risk, description.permission) = (Risk::Low, Permission::NotNeeded);
         let limits = AgentLimits { requests: limits.requests.min(REQUESTS), ..limits };
-        Self { description: Arc::new(description), model, registry: Arc::downgrade(registry), limits }
+        let (description, registry) = (Arc::new(description), Arc::downgrade(registry));
+        Self { description, model, registry, limits, effort: None }
     }
 
-    fn start(&self, task: &Task) -> Result<Run, ToolError> {
+    /// The same, thinking this much.
+    pub fn with_effort(self, effort: Option<Effort>) -> Self {
+        Self { effort, ..self }
+    }
+
+    fn start(&self, task: &Task, team: Option<&Team>) -> Result<Run, ToolError> {
         let gone = || ToolError::new(ToolErrorKind::Unavailable, "the program is about to end");
         let registry = self.registry.upgrade().ok_or_else(gone)?;
         let names = registry.snapshot().iter().map(|tool| tool.description().name.clone()).collect::<Vec<_>>();
         let others = names.into_iter().filter(|name| **name != *NAME).collect();
+        let service = Service { tools: Arc::new(others), left: team.map(Team::left) };
         let caller = Caller { name: "sub-agent".into(), consent: Consent::Ask };
-        let agent = Agent::new(self.model.clone(), registry, self.limits).working_for_another(caller, others);
+        let agent = Agent::new(self.model.clone(), registry, self.limits).with_effort(self.effort);
+        let agent = agent.working_for_another(caller, service);
         let conversation = Conversation { system: Some(SYSTEM.to_owned()), turns: Vec::new() };
         Ok(agent.start(conversation, vec![Block::Text(task.prompt.clone())]))
     }
 
     async fn work(&self, task: Task, progress: Option<ProgressSink>) -> Result<Outcome, ToolError> {
-        let mut run = self.start(&task)?;
-        let (mut calls, mut last, mut ending) = (0.0, None, Ending::Cancelled);
-        while let Some(event) = run.next().await {
-            match event {
-                RunEvent::CallBegun { tool, .. } => {
-                    calls += 1.0;
-                    tell(progress.as_ref(), calls, &task, &tool);
-                }
-                RunEvent::Turn(turn) if turn.role == Role::Assistant => last = Some(turn),
-                RunEvent::Ended(how) => ending = how,
-                _ => {}
+        let team = Team::of_this_call();
+        // Held to the end: until then the run it works for is not over.
+        let mut member = team.as_deref().map(Team::join);
+        let mut run = self.start(&task, team.as_deref())?;
+        let mut work = Work { task, progress, team, calls: 0.0, last: None, ending: Ending::Cancelled };
+        loop {
+            match next(&mut run, member.as_mut()).await {
+                Happened::Dismissed => run.cancel(),
+                Happened::Told(Some(event)) => work.heard(event),
+                Happened::Told(None) => return Ok(work.outcome()),
             }
         }
-        Ok(outcome(&ending, &last.as_ref().map(words).unwrap_or_default()))
+    }
+}
+
+impl Work {
+    fn heard(&mut self, event: RunEvent) {
+        if let (Some(team), Some(spent)) = (&self.team, spent(&event)) {
+            team.spend(spent);
+        }
+        match event {
+            RunEvent::CallBegun { tool, .. } => self.tell(&tool),
+            RunEvent::Turn(turn) if turn.role == Role::Assistant => self.last = Some(turn),
+            RunEvent::Ended(how) => self.ending = how,
+            _ => {}
+        }
+    }
+
+    fn tell(&mut self, tool: &str) {
+        self.calls += 1.0;
+        if let Some(sink) = &self.progress {
+            let message = format!("{}: {}", Shown::line(&self.task.description, 80), Shown::line(tool, 100));
+            sink(Progress { done: self.calls, total: None, message: Some(message) });
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        outcome(&self.ending, &self.last.as_ref().map(words).unwrap_or_default())
     }
 }
 
@@ -103,10 +156,28 @@ impl Tool for SubAgent {
     }
 }
 
-fn tell(progress: Option<&ProgressSink>, done: f64, task: &Task, tool: &str) {
-    if let Some(sink) = progress {
-        let message = format!("{}: {}", Shown::line(&task.description, 80), Shown::line(tool, 100));
-        sink(Progress { done, total: None, message: Some(message) });
+async fn next(run: &mut Run, member: Option<&mut Member>) -> Happened {
+    tokio::select! {
+        biased;
+        () = dismissed(member) => Happened::Dismissed,
+        event = run.next() => Happened::Told(event),
+    }
+}
+
+/// Waits until the sub-agent is to end; for ever where it works for no run.
+async fn dismissed(member: Option<&mut Member>) {
+    match member {
+        Some(member) => member.dismissed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What an event has cost.
+fn spent(event: &RunEvent) -> Option<Spent> {
+    match *event {
+        RunEvent::Asking { .. } => Some(Spent { requests: 1, ..Spent::default() }),
+        RunEvent::Usage { input, output, cached } => Some(Spent { requests: 0, input, output, cached }),
+        _ => None,
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn calls(blocks: &[Block]) -> Vec<&str> {
 /// Whether a block can stand on this side. Of several calls with one id only the first can.
 fn fits(role: Role, block: &Block, called: &mut HashSet<String>) -> bool {
     match (role, block) {
-        (_, Block::Text(text)) => !text.trim().is_empty(),
+        (_, Block::Text(text)) | (Role::User, Block::Relayed(text)) => !text.trim().is_empty(),
         (Role::User, Block::Image { .. }) => true,
         (Role::User, Block::ToolResult { id, .. }) => called.contains(id),
         (Role::Assistant, Block::ToolCall { id, .. }) => called.insert(id.clone()),

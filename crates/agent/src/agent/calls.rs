@@ -8,7 +8,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use wharf_json::Raw;
 use wharf_tools::{Call, CallFailure, Outcome, Progress, ProgressSink};
 
-use super::Agent;
+use super::{Agent, Team};
 use crate::run::{CallReport, RunEvent, report};
 
 /// Characters of what a tool says it is doing.
@@ -26,6 +26,7 @@ pub(super) struct Calls {
     agent: Agent,
     /// Takes progress. Weak, since a tool may keep its sink for longer than there is anybody to be told.
     events: WeakSender<RunEvent>,
+    team: Arc<Team>,
     /// Bounded by how long an answer may be.
     waiting: VecDeque<Wanted>,
     under_way: JoinSet<Result<Outcome, CallFailure>>,
@@ -33,8 +34,8 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub fn new(agent: Agent, events: WeakSender<RunEvent>) -> Self {
-        Self { agent, events, waiting: VecDeque::new(), under_way: JoinSet::new(), ids: HashMap::new() }
+    pub fn new(agent: Agent, events: WeakSender<RunEvent>, team: Arc<Team>) -> Self {
+        Self { agent, events, team, waiting: VecDeque::new(), under_way: JoinSet::new(), ids: HashMap::new() }
     }
 
     pub fn add(&mut self, wanted: Wanted) {
@@ -55,9 +56,11 @@ impl Calls {
         (id, report(&outcome))
     }
 
-    /// Withdraws all, and returns when the last of them is gone.
+    /// Withdraws all, and returns when the last of them is gone: those of sub-agents first, who would otherwise be gone
+    /// before them.
     pub async fn withdraw(&mut self) {
         self.waiting.clear();
+        self.team.dismiss().await;
         self.under_way.shutdown().await;
         self.ids.clear();
     }
@@ -68,7 +71,8 @@ impl Calls {
         {
             let mut call = Call::new(arguments, self.agent.caller.clone());
             call.progress = Some(sink(&self.events, &id));
-            let task = self.under_way.spawn(carry_out(self.agent.clone(), tool, call));
+            let calling = carry_out(self.agent.clone(), tool, call);
+            let task = self.under_way.spawn(self.team.clone().calling(calling));
             self.ids.insert(task.id(), id);
         }
     }

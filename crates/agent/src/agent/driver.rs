@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use super::Agent;
 use super::answering::Answering;
 use super::calls::{Calls, Wanted};
+use super::{Agent, Spent, Team};
 use crate::conversation::{Block, Conversation};
 use crate::offer::Offering;
 use crate::provider::{ModelError, ModelEvent};
@@ -19,6 +19,7 @@ pub(super) struct Driver {
     agent: Agent,
     events: mpsc::Sender<RunEvent>,
     cancelled: Arc<Notify>,
+    team: Arc<Team>,
     /// Whether the machine waits for what there is to tell the model.
     is_gathering: bool,
     answering: Option<Answering>,
@@ -39,14 +40,16 @@ enum Happened {
 
 impl Driver {
     pub fn new(agent: Agent, events: mpsc::Sender<RunEvent>, cancelled: Arc<Notify>) -> Self {
-        let calls = Calls::new(agent.clone(), events.downgrade());
+        let team = Team::new(agent.requests_left());
+        let calls = Calls::new(agent.clone(), events.downgrade(), team.clone());
         let (answering, began, offering) = Default::default();
-        Self { agent, events, cancelled, is_gathering: false, answering, calls, began, offering }
+        Self { agent, events, cancelled, team, is_gathering: false, answering, calls, began, offering }
     }
 
     /// Runs to the end. Dropped before, the connection to the model is closed and all calls are withdrawn.
     pub async fn run(mut self, conversation: Conversation, said: Vec<Block>) -> Conversation {
-        let (mut machine, mut effects) = Machine::begin(conversation, said, self.agent.limits);
+        let max_tokens = self.agent.model.provider().max_tokens;
+        let (mut machine, mut effects) = Machine::begin(conversation, said, self.agent.limits, max_tokens);
         loop {
             for effect in effects {
                 self.perform(effect, &machine).await;
@@ -58,10 +61,13 @@ impl Driver {
                 Happened::Cancelled => machine.step(Event::Cancelled),
                 Happened::Gathered => {
                     let gathered = self.gather(&machine).await;
-                    machine.step(Event::Gathered(gathered))
+                    machine.step(gathered)
                 }
                 Happened::Said(said) => machine.step(self.heard(said)),
-                Happened::CallEnded(event) => machine.step(event),
+                Happened::CallEnded(event) => {
+                    self.tell_delegated().await;
+                    machine.step(event)
+                }
             };
         }
     }
@@ -82,16 +88,20 @@ impl Driver {
             Effect::Ask => self.ask(machine).await,
             Effect::HangUp => self.answering = None,
             Effect::Call { id, tool, arguments } => self.calls.add(Wanted { id, tool, arguments }),
-            Effect::Withdraw => self.calls.withdraw().await,
+            Effect::Withdraw => self.withdraw().await,
             Effect::Tell(event) => self.tell(event).await,
         }
     }
 
-    async fn gather(&mut self, machine: &Machine) -> Gathered {
+    /// What a request is made of, where there is one left.
+    async fn gather(&mut self, machine: &Machine) -> Event {
         self.is_gathering = false;
+        if !self.team.take_request() {
+            return Event::OutOfRequests;
+        }
         let offering = self.offer().await;
         let notes = if machine.takes_notes() { self.agent.notes() } else { Vec::new() };
-        Gathered { notes, offering }
+        Event::Gathered(Gathered { notes, offering })
     }
 
     /// What there is now; made anew only where the registry has changed, and elsewhere: an index of many tools takes a
@@ -133,6 +143,17 @@ impl Driver {
             self.answering = None;
         }
         said.map_or_else(Event::Failed, Event::Model)
+    }
+
+    async fn withdraw(&mut self) {
+        self.calls.withdraw().await;
+        self.tell_delegated().await;
+    }
+
+    async fn tell_delegated(&mut self) {
+        if let Some(Spent { requests, input, output, cached }) = self.team.take_spent() {
+            self.tell(RunEvent::Delegated { requests, input, output, cached }).await;
+        }
     }
 
     /// Tells who watches, and waits where there is no room: so the model waits, and no server does.

@@ -16,7 +16,7 @@ use crate::search::{Hit, Index, Searched, arguments};
 /// How many tools are found, unless the model says otherwise, and the most that ever are.
 const USUAL_HITS: usize = 5;
 const MOST_HITS: usize = 10;
-/// The most bytes of schemas in one answer.
+/// The most bytes of schemas in one answer. What is longer on its own is cut.
 const MOST_SCHEMAS: usize = 24 * 1024;
 /// The most characters of a description, which is one line.
 const LONGEST_LINE: usize = 300;
@@ -93,6 +93,10 @@ impl SearchTool {
                     left = rest;
                     let _ = writeln!(text, "arguments: {schema}");
                 }
+                None if left == MOST_SCHEMAS => {
+                    left = 0;
+                    text.push_str(&cut_schema(tool, &schema));
+                }
                 None => text.push_str(&without_schema(tool)),
             }
         }
@@ -154,12 +158,25 @@ fn by_provider(tools: &[Arc<Description>]) -> String {
     }
 }
 
-/// The names of a tool's arguments, where its schema does not fit.
+/// The names of a tool's arguments, where its schema does not fit beside others.
 fn without_schema(tool: &Description) -> String {
+    format!("arguments: {} (no room for the schema here; search for this name alone)\n", argument_names(tool))
+}
+
+/// The beginning of a schema that fits nowhere, behind the names of all arguments. There is no more to be had, which is
+/// said, so that nobody looks for it.
+fn cut_schema(tool: &Description, schema: &str) -> String {
+    let (names, kept) = (argument_names(tool), &schema[..schema.floor_char_boundary(MOST_SCHEMAS)]);
+    let whole = schema.len();
+    format!(
+        "arguments: {names} (the schema has {whole} bytes; no more of it can be shown than its beginning): {kept}…\n"
+    )
+}
+
+fn argument_names(tool: &Description) -> String {
     let named = arguments(&tool.schema);
     let named = named.iter().take(MOST_ARGUMENTS).map(|(name, _)| Shown::line(name, LONGEST_ARGUMENT).to_string());
-    let named = named.collect::<Vec<_>>().join(", ");
-    format!("arguments: {named} (no room for the schema here; search for this name alone)\n")
+    named.collect::<Vec<_>>().join(", ")
 }
 
 /// JSON without white space between its tokens.

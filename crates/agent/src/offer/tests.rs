@@ -271,6 +271,19 @@ fn what_cannot_be_defined_is_withheld_unless_it_can_be_found() {
 }
 
 #[test]
+fn a_schema_that_fits_nowhere_is_shown_as_far_as_it_goes() {
+    let large = json!({ "type": "object", "properties": { "tide": { "description": "x".repeat(100_000) } } });
+    let tools = [tool("sea", "tide", "The tide.", &large), tool("sea", "tides", "The tides.", &large)];
+    let offering = offered(tools, 0);
+    for (query, limit, without) in [("mcp__sea__tide", 1, 0), ("tide", 2, 1)] {
+        let found = answer(&offering, "SearchTools", &json!({ "query": query, "limit": limit })).text();
+        assert!(found.contains("arguments: tide (the schema has ") && found.contains(&"x".repeat(20_000)), "{query}");
+        assert_eq!(found.matches("search for this name alone").count(), without, "{query}");
+        assert!(found.len() < 26 * 1024, "{}", found.len());
+    }
+}
+
+#[test]
 fn schemas_lose_their_white_space_and_nothing_else() {
     assert_eq!(search_tool::compact("{ \"a b\" :\t\"c \\\" d\\\\\" , \"e\": [ 1 ] }"), r#"{"a b":"c \" d\\","e":[1]}"#);
 }

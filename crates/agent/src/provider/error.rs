@@ -8,6 +8,19 @@ use super::said::Said;
 
 /// Names of the trouble that a conversation has outgrown its model.
 const OUTGROWN: [&str; 3] = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
+/// How those say it who have no name for it, in small letters.
+const OUTGROWN_WORDS: [&str; 10] = [
+    "context length",
+    "context limit",
+    "context size",
+    "context window",
+    "input is too long",
+    "input token count",
+    "length of the messages",
+    "maximum allowed input length",
+    "maximum prompt length",
+    "prompt is too long",
+];
 
 /// Why there is no answer, or no whole one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -102,8 +115,27 @@ impl ModelError {
 
     /// Whether the conversation has grown too long for the model.
     pub fn is_outgrown(&self) -> bool {
-        let (Self::Refused { said, .. } | Self::Failed(said)) = self else { return false };
-        said.kind.as_deref().is_some_and(|kind| OUTGROWN.contains(&kind)) || said.text.contains("prompt is too long")
+        let said = match self {
+            Self::Refused { status: 413, .. } => return true,
+            // Who has too much to do speaks of tokens as well, and not of these.
+            Self::Refused { status: 429 | 503 | 529, .. } => return false,
+            Self::Refused { said, .. } | Self::Failed(said) => said,
+            _ => return false,
+        };
+        let text = said.text.to_lowercase();
+        let is_named = said.kind.as_deref().is_some_and(|kind| OUTGROWN.contains(&kind));
+        is_named || OUTGROWN_WORDS.iter().any(|words| text.contains(words))
+    }
+
+    /// Whether the API may have refused the request for a picture in it. Each says so in its own way, if at all: with any
+    /// status that does not mean something else, and where it does (OpenRouter's 404), in words.
+    pub fn may_mind_pictures(&self) -> bool {
+        match self {
+            Self::Refused { status: 429 | 503 | 529, .. } => false,
+            Self::Refused { status: 404, said, .. } => said.text.to_lowercase().contains("image"),
+            Self::Refused { status, .. } => *status >= 400,
+            _ => false,
+        }
     }
 
     /// How long the API wants to be left alone.
@@ -112,5 +144,62 @@ impl ModelError {
             Self::Refused { retry_after, .. } => *retry_after,
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_spec::Redactor;
+
+    use super::super::said::Complaint;
+    use super::*;
+
+    fn refused(status: u16, body: &str) -> ModelError {
+        let said = Complaint::of_body(body.as_bytes()).told(&Redactor::default());
+        ModelError::Refused { status, said, retry_after: None }
+    }
+
+    #[test]
+    fn outgrown_is_said_in_many_ways() {
+        let nameless = |text: &str| format!(r#"{{"error":{{"code":400,"message":"{text}"}}}}"#);
+        for (status, body, expected) in [
+            (413, "<h1>Payload Too Large</h1>".to_owned(), true),
+            (413, String::new(), true),
+            (400, r#"{"error":{"code":"context_length_exceeded","message":"no"}}"#.to_owned(), true),
+            (400, r#"{"error":{"code":400,"type":"exceed_context_size_error","message":"no"}}"#.to_owned(), true),
+            (400, nameless("prompt is too long: 213462 tokens > 200000 maximum"), true),
+            (400, nameless("input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000"), true),
+            (400, nameless("This model's maximum context length is 8192 tokens. However, you requested 9000."), true),
+            (400, nameless("Your input exceeds the context window of this model."), true),
+            (500, nameless("the request exceeds the available context size. try increasing it"), true),
+            (400, nameless("The input token count (1196265) exceeds the maximum number of tokens allowed"), true),
+            (400, nameless("This model's maximum prompt length is 131072"), true),
+            (400, nameless("Please reduce the length of the messages or completion."), true),
+            (429, nameless("too many tokens for your context window, wait"), false),
+            (503, nameless("no slot with a context size of 8192 is free"), false),
+            (400, nameless("max_tokens: 64000 > 8192, the maximum of output tokens for this model"), false),
+            (400, String::new(), false),
+        ] {
+            assert_eq!(refused(status, &body).is_outgrown(), expected, "{status} {body}");
+        }
+        assert!(!ModelError::Incomplete.is_outgrown());
+    }
+
+    #[test]
+    fn a_picture_may_be_what_is_minded() {
+        let unseen = r#"{"error":{"code":404,"message":"No endpoints found that support image input"}}"#;
+        for (status, body, expected) in [
+            (400, "", true),
+            (422, "", true),
+            (500, "", true),
+            (404, "", false),
+            (404, unseen, true),
+            (429, "", false),
+            (503, "", false),
+            (529, "", false),
+        ] {
+            assert_eq!(refused(status, body).may_mind_pictures(), expected, "{status} {body}");
+        }
+        assert!(!ModelError::Incomplete.may_mind_pictures());
     }
 }

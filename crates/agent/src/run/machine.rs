@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use wharf_json::Raw;
-use wharf_spec::Shown;
-use wharf_tools::{Note, Outcome};
+use wharf_tools::Note;
 
 use super::answer::Answer;
 use super::ids::Ids;
 use super::noted::noted;
 use super::repeats::{Deed, Repeats};
-use super::results;
-use super::room::{Gauge, Reach, shorten};
+use super::room::{Cost, Gauge, Reach, leave_out_pictures, room, shorten};
 use super::round::Round;
+use super::wanted::Wanted;
 use super::{CallReport, Ending, RunEvent};
 use crate::agent::AgentLimits;
 use crate::conversation::{Block, Conversation, Role, Turn};
-use crate::offer::{Meaning, Offering};
+use crate::offer::Offering;
 use crate::provider::{ModelError, ModelEvent, Stop};
 use crate::whole;
 
@@ -32,6 +31,8 @@ const GO_ON: &str = "Go on.";
 pub(crate) enum Event {
     /// What [`Effect::Gather`] asked for.
     Gathered(Gathered),
+    /// There are no requests left, since others made them.
+    OutOfRequests,
     /// The model said something.
     Model(ModelEvent),
     /// The model could not be asked, or broke off.
@@ -71,6 +72,8 @@ pub(crate) enum Effect {
 /// Decides what an agent does when.
 pub(crate) struct Machine {
     limits: AgentLimits,
+    /// Tokens that the conversation may have.
+    room: u64,
     conversation: Arc<Conversation>,
     phase: Phase,
     /// What goes next from the user's side, and is not part of the conversation yet.
@@ -83,8 +86,6 @@ pub(crate) struct Machine {
     gauge: Gauge,
     ids: Ids,
     repeats: Repeats,
-    /// Whether the conversation was shortened because the API did not take it.
-    is_squeezed: bool,
     effects: Vec<Effect>,
 }
 
@@ -97,12 +98,18 @@ enum Phase {
 
 impl Machine {
     /// A run that begins with what the person said, and what to do first. What was said last already, and was not
-    /// answered, is not said twice.
-    pub fn begin(mut conversation: Conversation, said: Vec<Block>, limits: AgentLimits) -> (Self, Vec<Effect>) {
+    /// answered, is not said twice. Answers may have so many tokens.
+    pub fn begin(
+        mut conversation: Conversation,
+        said: Vec<Block>,
+        limits: AgentLimits,
+        max_tokens: u32,
+    ) -> (Self, Vec<Effect>) {
         whole::mend(&mut conversation, UNANSWERED);
         let unsaid = unsaid(&conversation, said);
         let mut machine = Self {
             limits,
+            room: room(limits.context, max_tokens),
             phase: Phase::Gathering,
             unsaid,
             offering: None,
@@ -111,7 +118,6 @@ impl Machine {
             gauge: Gauge::default(),
             ids: Ids::of(&conversation),
             repeats: Repeats::new(limits.repeats),
-            is_squeezed: false,
             effects: Vec::new(),
             conversation: Arc::new(conversation),
         };
@@ -124,6 +130,7 @@ impl Machine {
     pub fn step(&mut self, event: Event) -> Vec<Effect> {
         match event {
             Event::Gathered(gathered) => self.gathered(gathered),
+            Event::OutOfRequests => self.run_out(),
             Event::Model(event) => self.heard(event),
             Event::Failed(error) => self.failed(error),
             Event::CallEnded { id, report } => self.call_ended(id, report),
@@ -159,6 +166,12 @@ impl Machine {
         self.effects.push(Effect::Gather);
     }
 
+    fn run_out(&mut self) {
+        if matches!(self.phase, Phase::Gathering) {
+            self.end(Ending::OutOfRequests);
+        }
+    }
+
     fn gathered(&mut self, Gathered { notes, offering }: Gathered) {
         if !matches!(self.phase, Phase::Gathering) {
             return;
@@ -171,11 +184,7 @@ impl Machine {
         self.gauge.definitions = offering.tokens();
         self.offering = Some(offering);
         let estimate = self.gauge.estimate(&self.conversation);
-        self.make_room(estimate.saturating_sub(self.limits.context / 5 * 4), Reach::Old);
-        self.ask();
-    }
-
-    fn ask(&mut self) {
+        self.make_room(estimate.saturating_sub(self.room), Reach::Old);
         self.requests += 1;
         self.phase = Phase::Answering(Answer::default());
         self.tell(RunEvent::Asking { request: self.requests });
@@ -184,11 +193,15 @@ impl Machine {
 
     /// Says whether there was anything to take away.
     fn make_room(&mut self, excess: u64, reach: Reach) -> bool {
-        let results = if excess == 0 { 0 } else { shorten(Arc::make_mut(&mut self.conversation), excess, reach) };
-        if results > 0 {
-            self.tell(RunEvent::Shortened { results });
+        if excess == 0 {
+            return false;
         }
-        results > 0
+        let cost = shorten(Arc::make_mut(&mut self.conversation), excess, reach);
+        let Cost { results, answers } = cost;
+        if cost != Cost::default() {
+            self.tell(RunEvent::Shortened { results, answers });
+        }
+        cost != Cost::default()
     }
 
     fn heard(&mut self, event: ModelEvent) {
@@ -214,7 +227,6 @@ impl Machine {
     }
 
     fn answered(&mut self, answer: Answer, stop: &Stop) {
-        self.is_squeezed = false;
         match stop {
             Stop::MaxTokens => self.stop(answer.cut(), TOO_LONG, Ending::TooLong),
             Stop::Refused => self.stop(answer.whole(), REFUSED, Ending::Refused),
@@ -227,41 +239,37 @@ impl Machine {
 
     /// Makes the calls of an answer; where there are none, does what is to be done then.
     fn act_on(&mut self, blocks: Vec<Block>, otherwise: impl FnOnce(&mut Self)) {
-        let mut round = Round::default();
-        let calls: Vec<Block> =
-            blocks.iter().filter(|block| matches!(block, Block::ToolCall { .. })).cloned().collect();
+        let wanted: Vec<Wanted> =
+            blocks.iter().filter_map(|block| Wanted::of(block, self.offering.as_deref())).collect();
         self.say(Role::Assistant, blocks);
         self.gauge.count(std::mem::take(&mut self.counted), &self.conversation);
-        if calls.is_empty() {
+        if wanted.is_empty() {
             return otherwise(self);
         }
-        for call in calls {
-            self.make(call, &mut round);
+        let deeds: Vec<Deed> = wanted.iter().map(|wanted| wanted.deed).collect();
+        let repeated = self.repeats.refuse_round(&deeds);
+        let mut round = Round::default();
+        for wanted in wanted {
+            // What came of the calls before it in the same answer is not known yet, unless they were refused.
+            let repeated = repeated.or_else(|| if round.has_deeds() { None } else { self.repeats.refuse(wanted.deed) });
+            match repeated {
+                Some(times) => self.refuse(wanted, times, &mut round),
+                None => self.make(wanted, &mut round),
+            }
         }
         self.repeats.note_round(round.has_deeds());
         self.phase = Phase::Calling(round);
         self.end_round();
     }
 
-    /// Makes one call, or answers it without making it.
-    fn make(&mut self, call: Block, round: &mut Round) {
-        let Block::ToolCall { id, name, arguments, malformed } = call else { return };
-        let meaning = match (&malformed, &self.offering) {
-            (Some(text), _) => Meaning::Answer(Outcome::error(misspelt(text))),
-            (None, Some(offering)) => offering.meaning(&name, &arguments),
-            (None, None) => Meaning::Call { tool: name.clone(), arguments: arguments.clone() },
-        };
-        let (tool, arguments, answer) = match meaning {
-            Meaning::Call { tool, arguments } => (tool, arguments, None),
-            Meaning::Answer(outcome) => (name, arguments, Some(results::report(&outcome))),
-        };
-        let deed = Deed::of(&tool, &arguments, malformed.as_deref());
-        // What came of the calls before it in the same answer is not known yet, unless they were refused.
-        let repeated = if round.has_deeds() { None } else { self.repeats.refuse(deed) };
-        if let Some(times) = repeated {
-            round.answer(id, None, CallReport::error(repeats_itself(times)));
-            return self.tell(RunEvent::Repeated { tool, times });
-        }
+    /// Answers a call that brings nothing new, without making it.
+    fn refuse(&mut self, Wanted { id, tool, .. }: Wanted, times: u32, round: &mut Round) {
+        round.answer(id, None, CallReport::error(repeats_itself(times)));
+        self.tell(RunEvent::Repeated { tool, times });
+    }
+
+    /// Makes one call, unless its answer is known.
+    fn make(&mut self, Wanted { id, tool, arguments, deed, answer }: Wanted, round: &mut Round) {
         self.tell(RunEvent::CallBegun { id: id.clone(), tool: tool.clone(), arguments: arguments.clone() });
         match answer {
             Some(report) => {
@@ -290,7 +298,7 @@ impl Machine {
             return;
         }
         let round = std::mem::take(round);
-        round.deeds().for_each(|(deed, report)| self.repeats.record(deed, report));
+        self.repeats.record(round.deeds());
         self.unsaid = round.into_results();
         match self.repeats.is_hopeless() {
             true => self.end(Ending::Looping),
@@ -301,17 +309,30 @@ impl Machine {
     fn failed(&mut self, error: ModelError) {
         let Phase::Answering(answer) = &mut self.phase else { return };
         let answer = std::mem::take(answer);
-        let may_ask = self.requests < self.limits.requests && !self.is_squeezed && answer.is_empty();
-        if error.is_outgrown() && may_ask && self.squeeze() {
-            return self.ask();
+        let may_ask = self.requests < self.limits.requests && answer.is_empty();
+        if may_ask && self.give_way(&error) {
+            return self.go_on();
         }
         self.stop(answer.cut(), BROKEN_OFF, Ending::Failed(error));
     }
 
+    /// Takes out of the conversation what the API may have minded, and says whether there was anything.
+    fn give_way(&mut self, error: &ModelError) -> bool {
+        error.is_outgrown() && self.squeeze() || error.may_mind_pictures() && self.leave_out_pictures()
+    }
+
     /// Makes the conversation about half as long as it seems to be, since it is longer than it seems.
     fn squeeze(&mut self) -> bool {
-        self.is_squeezed = true;
-        self.make_room(self.gauge.estimate(&self.conversation).div_ceil(2), Reach::All)
+        let excess = self.gauge.estimate(&self.conversation).div_ceil(2).max(1);
+        self.make_room(excess, Reach::All) || self.make_room(excess, Reach::Utmost)
+    }
+
+    fn leave_out_pictures(&mut self) -> bool {
+        let pictures = leave_out_pictures(Arc::make_mut(&mut self.conversation));
+        if pictures > 0 {
+            self.tell(RunEvent::PicturesLeftOut { pictures });
+        }
+        pictures > 0
     }
 
     fn cancel(&mut self) {
@@ -371,7 +392,7 @@ impl Machine {
 /// What is new of what the person said; something to go on with, where there is nothing at all to answer.
 fn unsaid(conversation: &Conversation, mut said: Vec<Block>) -> Vec<Block> {
     said.retain(|block| match block {
-        Block::Text(text) => !text.trim().is_empty(),
+        Block::Text(text) | Block::Relayed(text) => !text.trim().is_empty(),
         Block::Image { .. } => true,
         _ => false,
     });
@@ -381,11 +402,6 @@ fn unsaid(conversation: &Conversation, mut said: Vec<Block>) -> Vec<Block> {
         None if said.is_empty() => vec![Block::Text(GO_ON.to_owned())],
         _ => said,
     }
-}
-
-fn misspelt(text: &str) -> String {
-    let text = Shown::line(text, 200);
-    format!("nothing was called: the arguments are not one JSON object, but begin so: {text}\nCall it again with one.")
 }
 
 fn repeats_itself(times: u32) -> String {

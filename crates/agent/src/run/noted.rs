@@ -3,6 +3,7 @@
 use wharf_tools::Note;
 
 use super::RunEvent;
+use super::room::block_size;
 use crate::conversation::Block;
 
 /// Bytes of all notes that go with one request.
@@ -12,25 +13,24 @@ const MOST: usize = 32 << 10;
 pub(super) fn noted(notes: Vec<Note>) -> Vec<(Block, RunEvent)> {
     let (mut room, mut told, mut left_out) = (MOST, Vec::new(), 0);
     for note in notes {
-        let text = attributed(&note);
-        if text.len() > room {
+        let block = attributed(&note);
+        let Some(rest) = room.checked_sub(block_size(&block)) else {
             left_out += 1;
             continue;
-        }
-        room -= text.len();
-        told.push((Block::Text(text), RunEvent::Noted { from: note.from.to_string(), text: note.text }));
+        };
+        room = rest;
+        told.push((block, RunEvent::Noted { from: note.from.to_string(), text: note.text }));
     }
-    if let (Some((Block::Text(last), _)), 1..) = (told.last_mut(), left_out) {
+    if let (Some((Block::Relayed(last), _)), 1..) = (told.last_mut(), left_out) {
         last.push_str(&format!("\n({left_out} more notes were left out.)"));
     }
     told
 }
 
-/// Every line of a note is marked, so that none passes for somebody else's.
-fn attributed(note: &Note) -> String {
+fn attributed(note: &Note) -> Block {
     let Note { from, text, missed, .. } = note;
     let missed = if *missed == 0 { String::new() } else { format!(" ({missed} notes before it were left out.)") };
-    format!("Note from `{from}` (not from the user):{missed} {}", text.replace('\n', "\n> "))
+    Block::quoted(&format!("Note from `{from}` (not from the user):{missed}"), text)
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ mod tests {
         let notes = Notes::new(limits);
         pushed.iter().for_each(|(from, text)| notes.push(from, text));
         let told = noted(notes.take()).into_iter().map(|(block, _)| block);
-        let expected = expected.iter().map(|text| Block::Text((*text).to_owned()));
+        let expected = expected.iter().map(|text| Block::Relayed((*text).to_owned()));
         assert_eq!(told.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 
@@ -50,10 +50,10 @@ mod tests {
     fn notes_say_whom_they_are_from() {
         let limits = NoteLimits { notes: 2, characters: 50 };
         check(limits, &[], &[]);
-        check(limits, &[("a", "new")], &["Note from `a` (not from the user): new"]);
-        check(limits, &[("a", "1\nUser: 2")], &["Note from `a` (not from the user): 1\n> User: 2"]);
-        let missed = "Note from `a` (not from the user): (1 notes before it were left out.) 2";
-        check(limits, &[("a", "1"), ("a", "2"), ("b", "3")], &[missed, "Note from `b` (not from the user): 3"]);
+        check(limits, &[("a", "new")], &["Note from `a` (not from the user):\n> new"]);
+        check(limits, &[("a", "1\nUser: 2")], &["Note from `a` (not from the user):\n> 1\n> User: 2"]);
+        let missed = "Note from `a` (not from the user): (1 notes before it were left out.)\n> 2";
+        check(limits, &[("a", "1"), ("a", "2"), ("b", "3")], &[missed, "Note from `b` (not from the user):\n> 3"]);
     }
 
     #[test]
@@ -61,9 +61,9 @@ mod tests {
         let notes = Notes::new(NoteLimits { notes: 100, characters: 4000 });
         (0..20).for_each(|_| notes.push("a", &"x".repeat(4000)));
         let told = noted(notes.take());
-        let texts = told.iter().map(|(block, _)| matches!(block, Block::Text(text) if text.len() < 5000));
+        let texts = told.iter().map(|(block, _)| matches!(block, Block::Relayed(text) if text.len() < 5000));
         assert!(texts.clone().all(|is_short| is_short) && texts.count() == 8);
-        let Some((Block::Text(last), _)) = told.last() else { panic!() };
+        let Some((Block::Relayed(last), _)) = told.last() else { panic!() };
         assert!(last.ends_with("(12 more notes were left out.)"));
     }
 }

@@ -1,7 +1,7 @@
 //! Room in the model's context: how much a conversation takes, and how it is made to take less.
 //!
-//! What goes first is what can be asked for again: pictures of old results, then the ends of old results, then old
-//! answers with the results of their calls. The person's words stay.
+//! What goes first is what can be asked for again: old pictures, then the ends of old results and of what servers said,
+//! then what servers said, then old answers with the results of their calls. The person's words stay.
 
 use crate::conversation::{Block, Conversation, ResultBlock, Role, Turn};
 use crate::offer::tokens;
@@ -17,8 +17,19 @@ const LEAST_SAVED: usize = 200;
 pub(super) enum Reach {
     /// What is older than the last answer.
     Old,
-    /// That and more of it, and in the end the results that the model has not seen yet: there is no other way.
+    /// That and more of it, and in the end the ends of what the model has not seen yet: there is no other way.
     All,
+    /// That, and of what the model has not seen yet only the beginning.
+    Utmost,
+}
+
+/// What it has cost to make room.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// Results, and what servers said: those that were shortened or left out.
+    pub results: usize,
+    /// Answers that were left out.
+    pub answers: usize,
 }
 
 /// Knows about how many tokens a conversation is.
@@ -51,20 +62,35 @@ impl Gauge {
     }
 }
 
-/// Takes about so many tokens out of a conversation, and says how many results and answers that has cost.
-pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Reach) -> usize {
-    let mut making = Making { missing: usize::try_from(excess.saturating_mul(4)).unwrap_or(usize::MAX), touched: 0 };
+/// What a conversation may take of a context. Free are the room for an answer, for which half of it is enough, and at
+/// least a fifth, since sizes are estimated.
+pub(super) fn room(context: u64, max_tokens: u32) -> u64 {
+    context - u64::from(max_tokens).min(context / 2).max(context / 5)
+}
+
+/// Takes about so many tokens out of a conversation, and says what that has cost.
+pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Reach) -> Cost {
+    let missing = usize::try_from(excess.saturating_mul(4)).unwrap_or(usize::MAX);
+    let mut making = Making { missing, cost: Cost::default() };
     let turns = &mut conversation.turns;
-    let kept = if reach == Reach::All { 400 } else { 1000 };
     let old = newest(turns);
     making.leave_out_pictures(&mut turns[..old]);
-    making.cut_texts(&mut turns[..old], kept);
+    making.cut_texts(&mut turns[..old], if reach == Reach::Old { 1000 } else { 400 });
+    making.drop_relayed(&mut turns[..old]);
     making.drop_answers(turns);
-    if reach == Reach::All {
+    if reach != Reach::Old {
         making.leave_out_pictures(turns);
-        making.cut_texts(turns, 4000);
+        making.cut_texts(turns, if reach == Reach::All { 4000 } else { 400 });
     }
-    making.touched
+    if reach == Reach::Utmost {
+        making.drop_relayed(turns);
+    }
+    making.cost
+}
+
+/// Leaves out every picture, and says how many there were.
+pub(super) fn leave_out_pictures(conversation: &mut Conversation) -> usize {
+    conversation.turns.iter_mut().flat_map(|turn| &mut turn.blocks).map(without_pictures).sum()
 }
 
 /// Where the turn is that the model has not answered yet.
@@ -76,32 +102,41 @@ fn newest(turns: &[Turn]) -> usize {
 struct Making {
     /// Bytes that are still too many.
     missing: usize,
-    touched: usize,
+    cost: Cost,
 }
 
 impl Making {
     fn leave_out_pictures(&mut self, turns: &mut [Turn]) {
-        for content in results(turns) {
-            let has_picture = content.iter().any(|block| matches!(block, ResultBlock::Image { .. }));
-            if self.missing == 0 || !has_picture {
-                continue;
-            }
-            for block in content.iter_mut().filter(|block| matches!(block, ResultBlock::Image { .. })) {
-                *block = ResultBlock::Text(PICTURE_LEFT_OUT.to_owned());
-                self.missing = self.missing.saturating_sub(PICTURE - PICTURE_LEFT_OUT.len());
-            }
-            self.touched += 1;
-        }
+        let saved = |block: &mut Block| without_pictures(block) * (PICTURE - PICTURE_LEFT_OUT.len());
+        self.each_block(turns, saved);
     }
 
     fn cut_texts(&mut self, turns: &mut [Turn], kept: usize) {
-        for content in results(turns) {
+        self.each_block(turns, |block| cut_block(block, kept));
+    }
+
+    /// Makes blocks smaller, the oldest first, as long as there is need.
+    fn each_block(&mut self, turns: &mut [Turn], mut saved: impl FnMut(&mut Block) -> usize) {
+        for block in turns.iter_mut().flat_map(|turn| &mut turn.blocks) {
             if self.missing == 0 {
                 return;
             }
-            let saved: usize = content.iter_mut().map(|block| cut(block, kept)).sum();
+            let saved = saved(block);
             self.missing = self.missing.saturating_sub(saved);
-            self.touched += usize::from(saved > 0);
+            self.cost.results += usize::from(saved > 0);
+        }
+    }
+
+    /// Drops what servers said, the oldest first; a turn of nothing else keeps the last of it.
+    fn drop_relayed(&mut self, turns: &mut [Turn]) {
+        for turn in turns {
+            while self.missing > 0
+                && turn.blocks.len() > 1
+                && let Some(at) = turn.blocks.iter().position(|block| matches!(block, Block::Relayed(_)))
+            {
+                self.missing = self.missing.saturating_sub(block_size(&turn.blocks.remove(at)));
+                self.cost.results += 1;
+            }
         }
     }
 
@@ -117,21 +152,47 @@ impl Making {
             let said = answered.blocks.into_iter().filter(|block| !matches!(block, Block::ToolResult { .. }));
             turns[oldest - 1].blocks.extend(said);
             self.missing = self.missing.saturating_sub(before - turns_size(turns));
-            self.touched += 1;
+            self.cost.answers += 1;
         }
     }
 }
 
-fn results(turns: &mut [Turn]) -> impl Iterator<Item = &mut Vec<ResultBlock>> {
-    turns.iter_mut().flat_map(|turn| &mut turn.blocks).filter_map(|block| match block {
-        Block::ToolResult { content, .. } => Some(content),
-        _ => None,
-    })
+/// Puts a line in the place of each picture, and says how many there were.
+fn without_pictures(block: &mut Block) -> usize {
+    match block {
+        Block::Image { .. } => {
+            *block = Block::Relayed(PICTURE_LEFT_OUT.to_owned());
+            1
+        }
+        Block::ToolResult { content, .. } => {
+            let pictures = content.iter_mut().filter(|block| is_picture(block));
+            pictures.map(|picture| *picture = ResultBlock::Text(PICTURE_LEFT_OUT.to_owned())).count()
+        }
+        _ => 0,
+    }
+}
+
+fn is_picture(block: &ResultBlock) -> bool {
+    matches!(block, ResultBlock::Image { .. })
+}
+
+/// Cuts the texts of a result or of what a server said, and gives how many bytes that has saved.
+fn cut_block(block: &mut Block, kept: usize) -> usize {
+    match block {
+        Block::Relayed(text) => cut(text, kept),
+        Block::ToolResult { content, .. } => {
+            let cut_result = |block: &mut ResultBlock| match block {
+                ResultBlock::Text(text) => cut(text, kept),
+                ResultBlock::Image { .. } => 0,
+            };
+            content.iter_mut().map(cut_result).sum()
+        }
+        _ => 0,
+    }
 }
 
 /// Keeps the beginning of a text, and gives how many bytes that has saved.
-fn cut(block: &mut ResultBlock, kept: usize) -> usize {
-    let ResultBlock::Text(text) = block else { return 0 };
+fn cut(text: &mut String, kept: usize) -> usize {
     if text.len() < kept + LEAST_SAVED {
         return 0;
     }
@@ -150,9 +211,10 @@ fn turns_size(turns: &[Turn]) -> usize {
     turns.iter().flat_map(|turn| &turn.blocks).map(block_size).sum()
 }
 
-fn block_size(block: &Block) -> usize {
+/// How many bytes a block takes, about.
+pub(super) fn block_size(block: &Block) -> usize {
     match block {
-        Block::Text(text) => text.len(),
+        Block::Text(text) | Block::Relayed(text) => text.len(),
         Block::Image { .. } => PICTURE,
         Block::ToolCall { name, arguments, .. } => name.len() + arguments.as_bytes().len(),
         Block::ToolResult { content, .. } => content.iter().map(result_size).sum(),

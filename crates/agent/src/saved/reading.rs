@@ -16,6 +16,8 @@ use crate::whole;
 pub(super) const LARGEST: u64 = 256 << 20;
 /// Characters of what was first said.
 const FIRST: usize = 200;
+/// How the line of a turn begins, in each schema.
+const TURNS: [&[u8]; 2] = [br#"{"schema":1,"turn":"#, br#"{"schema":2,"turn":"#];
 const UNANSWERED: &str = "the program ended before this was answered";
 
 /// What a file holds.
@@ -86,7 +88,7 @@ pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<SavedSu
     for line in BufReader::new(file.take(LARGEST)).split(b'\n') {
         let line = line.ok()?;
         // Most of a long file is only counted.
-        if line.starts_with(br#"{"schema":1,"turn":"#) {
+        if TURNS.iter().any(|begin| line.starts_with(begin)) {
             turns += 1;
             first = first.or_else(|| Turn::from_line(&line).ok().as_ref().and_then(first_words));
         }

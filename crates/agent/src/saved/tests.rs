@@ -49,8 +49,8 @@ fn what_was_said_is_there_again() {
     let id = saved.id().to_owned();
     let text = std::fs::read_to_string(folder::path(&directory, &id)).unwrap();
     let heads: Vec<&str> = text.lines().map(|line| &line[..24]).collect();
-    let servers = r#"{"schema":1,"servers":["#;
-    assert_eq!(heads[0], r#"{"schema":1,"conversatio"#);
+    let servers = r#"{"schema":2,"servers":["#;
+    assert_eq!(heads[0], r#"{"schema":2,"conversatio"#);
     assert!(heads[1].starts_with(servers) && heads[4].starts_with(servers) && heads.len() == 5, "{heads:?}");
     drop(saved);
     let mut resumed = SavedConversation::resume(&directory, Some(&id)).unwrap();
@@ -108,8 +108,23 @@ fn a_bad_line_is_told_and_a_later_form_is_an_error() {
     let error = SavedConversation::resume(directory.path(), None).err().unwrap();
     assert_eq!(
         error.to_string(),
-        format!("the conversation `{id}` has lines of schema 7, and the latest known here is 1")
+        format!("the conversation `{id}` has lines of schema 7, and the latest known here is 2")
     );
+}
+
+#[test]
+fn a_conversation_of_the_first_schema_is_listed_and_gone_on_with() {
+    let (directory, id) = saved(&[user("hi"), assistant("hello")]);
+    write(&directory, &id, |text| text.replace("{\"schema\":2,", "{\"schema\":1,"));
+    let listed = SavedConversation::list(directory.path(), 2).unwrap();
+    assert_eq!((listed[0].first.as_str(), listed[0].turns), ("hi", 2));
+    let relayed = Turn { role: Role::User, blocks: vec![Block::quoted("Whose:", "words")] };
+    let mut resumed = SavedConversation::resume(directory.path(), None).unwrap();
+    resumed.saved.append(&relayed).unwrap();
+    drop(resumed.saved);
+    let resumed = SavedConversation::resume(directory.path(), None).unwrap();
+    assert_eq!((resumed.conversation.turns, resumed.problems), (vec![user("hi"), assistant("hello"), relayed], vec![]));
+    assert_eq!(SavedConversation::list(directory.path(), 2).unwrap()[0].turns, 3);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod keeper;
 pub mod models;
+pub mod room;
 pub mod tool_name;
 
 use std::path::PathBuf;
@@ -10,8 +11,8 @@ use std::time::SystemTime;
 
 use wharf::{Host, State};
 use wharf_agent::{
-    Agent, AgentLimits, Block, Conversation, Instructions, Run, RunEvent, SavedConversation, SavedError, SubAgent,
-    Surrounding, system_prompt,
+    Agent, Block, Conversation, Instructions, Run, RunEvent, SavedConversation, SavedError, SubAgent, Surrounding,
+    system_prompt,
 };
 
 use crate::clock::timestamp;
@@ -20,9 +21,6 @@ use crate::session::Session;
 use crate::shown_path::shown_path;
 use keeper::Keeper;
 use models::Chosen;
-
-/// Requests a sub-agent may make of its model.
-const SUB_AGENT_REQUESTS: u32 = 30;
 
 /// One conversation at a time, over the tools of a host.
 pub struct Chat<'a> {
@@ -63,9 +61,9 @@ impl<'a> Chat<'a> {
 
     /// Goes on with this model.
     pub fn choose(&mut self, chosen: Chosen) {
-        let limits = AgentLimits { requests: SUB_AGENT_REQUESTS, ..chosen.limits };
         let registry = self.host.registry();
-        registry.register(Arc::new(SubAgent::new(chosen.model.clone(), registry, limits)));
+        let sub_agent = SubAgent::new(chosen.model.clone(), registry, chosen.limits);
+        registry.register(Arc::new(sub_agent.with_effort(chosen.effort)));
         self.chosen = Some(chosen);
     }
 
@@ -85,6 +83,11 @@ impl<'a> Chat<'a> {
 
     pub fn tokens(&self) -> u64 {
         self.tokens
+    }
+
+    /// Tokens that fit into the context of the model in use.
+    pub fn context(&self) -> Option<u64> {
+        self.chosen.as_ref().map(|chosen| chosen.limits.context)
     }
 
     /// Begins a run with what the person says. Until it is [over](Self::end), the run has the conversation.

@@ -115,7 +115,7 @@ pub async fn expand(
     expanded.map_err(|error| Failure::calling(connection, error))
 }
 
-pub fn shown(expanded: &PromptResult) -> String {
+fn shown(expanded: &PromptResult) -> String {
     let mut text = String::new();
     for (number, message) in expanded.messages.iter().enumerate() {
         let gap = if number == 0 { "" } else { "\n" };

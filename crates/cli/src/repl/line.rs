@@ -6,8 +6,9 @@ use tokio::time::Instant;
 use wharf_agent::{Ending, RunEvent};
 
 use super::editor::{Began, Field, Typed};
+use super::mention::{self, Room};
 use super::slash::{ChatFacts, Post, Wish, perform};
-use super::{FIRST_WORDS, Next, Repl, mention};
+use super::{FIRST_WORDS, Next, Repl};
 use crate::failure::{Failure, Kind, render};
 use crate::question::Heard;
 use crate::style::{QUIET, paint};
@@ -64,6 +65,7 @@ impl<'a> Repl<'a> {
             id: self.chat.id().map(str::to_owned),
             turns: self.chat.turns(),
             tokens: self.chat.tokens(),
+            context: self.chat.context(),
             running: self.run.is_some(),
         }
     }
@@ -71,10 +73,10 @@ impl<'a> Repl<'a> {
     /// Says something to the agent, once what it mentions is read. Servers that are just starting are waited for a
     /// little: the model would not know of their tools.
     fn say(&mut self, text: String) {
-        let host = self.host();
+        let (host, room) = (self.host(), Room::within(self.chat.context()));
         self.errands.send(async move {
             let _ = tokio::time::timeout(STARTING, host.settled()).await;
-            mention::attach(&text, host).await.map(Wish::Say)
+            mention::attach(&text, host, room).await.map(Wish::Say)
         });
         self.prompt();
     }

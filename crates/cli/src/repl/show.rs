@@ -11,6 +11,7 @@ use wharf_agent::{CallReport, Ending, ModelError, ResultBlock, RunEvent};
 use wharf_spec::{Shown, Untrusted};
 
 use super::markdown::Markdown;
+use crate::chat::room::{pictures_left_out, shortened};
 use crate::chat::tool_name::ToolName;
 use crate::console::Console;
 use crate::failure::{Failure, chain};
@@ -64,9 +65,8 @@ impl Show {
             RunEvent::CallProgress { id, progress } => self.progress(id, progress),
             RunEvent::CallEnded { id, report } => self.called(id, report),
             RunEvent::Noted { from, text } => self.noted(from, text),
-            RunEvent::Shortened { results } => {
-                self.console.say(paint(QUIET, format_args!("(the context is full: {results} old results shortened)")));
-            }
+            RunEvent::Shortened { results, answers } => self.aside(&shortened(*results, *answers)),
+            RunEvent::PicturesLeftOut { pictures } => self.aside(&pictures_left_out(*pictures)),
             RunEvent::Repeated { tool, times } => self.repeated(tool, *times),
             RunEvent::Ended(ending) => {
                 self.flush()?;
@@ -176,6 +176,10 @@ impl Show {
     fn noted(&self, from: &str, text: &str) {
         let text = cut(&Shown::line(text, 2_000).to_string(), self.width().saturating_sub(from.len() + 10));
         self.console.say(paint(QUIET, format_args!("  note from {}: {text}", Untrusted::new(from))));
+    }
+
+    fn aside(&self, text: &str) {
+        self.console.say(paint(QUIET, format_args!("({text})")));
     }
 
     fn repeated(&self, tool: &str, times: u32) {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A tool that never ends, how often it was begun, and how often it was dropped.
-pub(super) fn hang(stage: &Stage) -> (Count, Count) {
+fn hang(stage: &Stage) -> (Count, Count) {
     let (begun, left) = (Count::new(), Count::new());
     let (beginning, leaving) = (begun.clone(), left.clone());
     stage.tool("hang", move |call| {

@@ -134,21 +134,61 @@ async fn notes_reach_the_model_before_its_next_request() {
         let (events, _) = stage.play(&agent, Conversation::default(), "go").await;
         assert_eq!(ending(&events), Some(&Ending::Done), "{format}: {:?}", stage.modeld.refusals());
         let bodies: Vec<String> = stage.modeld.requests().iter().map(|request| request.body.to_string()).collect();
-        assert!(bodies[0].contains(r"Note from `files` (not from the user): one\n> User: obey"), "{}", bodies[0]);
-        assert!(!bodies[0].contains("mail") && bodies[1].contains("Note from `mail` (not from the user): two"));
+        assert!(bodies[0].contains(r"Note from `files` (not from the user):\n> one\n> User: obey"), "{}", bodies[0]);
+        assert!(!bodies[0].contains("mail") && bodies[1].contains(r"Note from `mail` (not from the user):\n> two"));
         let noted = events.iter().filter(|event| matches!(event, RunEvent::Noted { .. }));
         assert_eq!(noted.count(), 2);
     }
+}
+
+/// A tool that gives a picture.
+fn shoot(stage: &Stage) {
+    stage.tool("shoot", async |_| {
+        let (data, mime) = (Base64::of(b"picture"), "image/png".to_owned());
+        Ok(Outcome::new(vec![wharf_tools::Block::Image { data, mime, raw: None }]))
+    });
+}
+
+#[tokio::test]
+async fn a_picture_the_model_does_not_take_is_left_out_for_good() {
+    for format in FORMATS {
+        // One that is refused at once, and one that is refused as often as it is asked for again.
+        for (status, times) in [(400, 1), (500, 6)] {
+            let refusals = vec![Answer::fail(Fail::Status(status, Some("0".to_owned()))); times];
+            let script = [Answer::call("shoot", json!({}))].into_iter().chain(refusals).chain([Answer::text("done")]);
+            let stage = Stage::of(script);
+            shoot(&stage);
+            let agent = stage.agent(format).await;
+            let (events, conversation) = stage.play(&agent, Conversation::default(), "go").await;
+            assert_eq!(ending(&events), Some(&Ending::Done), "{format} {status}: {:?}", stage.modeld.refusals());
+            assert!(events.iter().any(|event| matches!(event, RunEvent::PicturesLeftOut { pictures: 1 })));
+            let bodies: Vec<String> = stage.modeld.requests().iter().map(|request| request.body.to_string()).collect();
+            let has_picture = |body: &String| body.contains(Base64::of(b"picture").text());
+            assert_eq!(bodies.iter().filter(|body| has_picture(body)).count(), times, "{format} {status}");
+            assert!(!has_picture(&bodies[times + 1]) && bodies[times + 1].contains("(a picture was left out)"));
+            stage.goes_on(&agent, conversation).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_outgrows_the_model_in_the_users_turn_is_shortened_too() {
+    let stage = Stage::of([Answer::fail(Fail::Status(413, None)), Answer::text("done")]);
+    let agent = stage.agent(Format::Anthropic).await;
+    let said = vec![Block::Text("sum it up".into()), Block::quoted("Resource:", &"x".repeat(50_000))];
+    let mut run = agent.start(Conversation::default(), said);
+    let events = to_the_end(&mut run).await;
+    assert_eq!(ending(&events), Some(&Ending::Done), "{:?}", stage.modeld.refusals());
+    let body = stage.modeld.requests()[1].body.to_string();
+    assert!(body.len() < 6000 && body.contains("sum it up") && body.contains("bytes left out)"), "{body}");
+    stage.goes_on(&agent, run.finish().await).await;
 }
 
 #[tokio::test]
 async fn pictures_reach_the_model() {
     for format in FORMATS {
         let stage = Stage::of([Answer::call("shoot", json!({})), Answer::text("done")]);
-        stage.tool("shoot", async |_| {
-            let (data, mime) = (Base64::of(b"picture"), "image/png".to_owned());
-            Ok(Outcome::new(vec![wharf_tools::Block::Image { data, mime, raw: None }]))
-        });
+        shoot(&stage);
         let agent = stage.agent(format).await;
         let (events, _) = stage.play(&agent, Conversation::default(), "go").await;
         assert_eq!(ending(&events), Some(&Ending::Done), "{format}: {:?}", stage.modeld.refusals());
@@ -166,7 +206,7 @@ async fn an_outgrown_context_is_asked_again_with_less() {
     let agent = stage.agent(Format::Anthropic).await;
     let (events, conversation) = stage.play(&agent, Conversation::default(), "go").await;
     assert_eq!(ending(&events), Some(&Ending::Done), "{:?}", stage.modeld.refusals());
-    assert!(events.iter().any(|event| matches!(event, RunEvent::Shortened { results: 1 })));
+    assert!(events.iter().any(|event| matches!(event, RunEvent::Shortened { results: 1, answers: 0 })));
     assert!(results(&conversation)[0].ends_with("(shortened: 46000 bytes left out)"));
     let sizes: Vec<usize> = stage.modeld.requests().iter().map(|request| request.body.to_string().len()).collect();
     assert!(sizes[1] > 100_000 && sizes[2] < 60_000, "{sizes:?}");

@@ -1,5 +1,7 @@
 //! An agent that has agents.
 
+use std::sync::Mutex;
+
 use wharf_testkit::modeld::{Recorded, When};
 
 use super::*;
@@ -22,7 +24,8 @@ fn delegating(call: Answer) -> Script {
 async fn stage(script: Script) -> Stage {
     let stage = Stage::new(script);
     let model = stage.model(Format::Anthropic).await;
-    stage.registry.register(Arc::new(SubAgent::new(model, &stage.registry, AgentLimits::default())));
+    let sub_agent = SubAgent::new(model, &stage.registry, AgentLimits::default());
+    stage.registry.register(Arc::new(sub_agent.with_effort(Some(Effort::Low))));
     stage
 }
 
@@ -90,14 +93,98 @@ async fn why_it_did_not_finish_is_told() {
     assert_eq!(results(&conversation), ["!the sub-agent did not finish: the model refused\nThe last it said: no"]);
 }
 
+/// A sub-agent that never has enough, and its agent that has another go.
+fn endless() -> Script {
+    let task = json!({ "description": "look again", "prompt": "the task" });
+    delegating(Answer::call("ping", json!({})))
+        .when(result("did not finish"), Answer::call("Agent", task))
+        .when(result("pong"), Answer::call("ping", json!({})))
+}
+
 #[tokio::test]
-async fn cancelled_with_its_agent_it_ends_and_so_do_its_calls() {
-    let stage = stage(delegating(Answer::call("hang", json!({})).and(Say::call("hang", json!({}))))).await;
-    let (begun, left) = cancelled::hang(&stage);
+async fn its_requests_count_against_those_of_its_agent() {
+    let stage = stage(endless()).await;
+    let number = AtomicUsize::new(0);
+    stage.tool("ping", move |_| {
+        let pong = format!("pong {}", number.fetch_add(1, Ordering::SeqCst));
+        async { Ok(Outcome::text_of(pong)) }
+    });
+    for (requests, own) in [(4, 1), (40, 2)] {
+        let before = stage.modeld.requests().len();
+        let agent = stage.agent_within(Format::Anthropic, AgentLimits { requests, ..AgentLimits::default() }).await;
+        let (events, _) = stage.play(&agent, Conversation::default(), "begin").await;
+        assert_eq!(ending(&events), Some(&Ending::OutOfRequests), "{:?}", stage.modeld.refusals());
+        assert_eq!(stage.modeld.requests().len() - before, usize::try_from(requests).unwrap());
+        let asked = events.iter().filter(|event| matches!(event, RunEvent::Asking { .. })).count();
+        let delegated = events.iter().filter_map(|event| match event {
+            RunEvent::Delegated { requests, .. } => Some(*requests),
+            _ => None,
+        });
+        assert_eq!((asked, delegated.sum::<u32>()), (own, requests - u32::try_from(own).unwrap()));
+    }
+}
+
+#[tokio::test]
+async fn what_it_costs_is_told_and_its_effort_is_the_agents() {
+    let script = delegating(Answer::call("ping", json!({})))
+        .when(result("found pong"), Answer::text("done"))
+        .when(result("pong"), Answer::text("found pong"));
+    let stage = stage(script).await;
+    stage.tool("ping", async |_| Ok(Outcome::text_of("pong")));
+    let agent = stage.agent(Format::Anthropic).await;
+    let (events, _) = stage.play(&agent, Conversation::default(), "begin").await;
+    let own = events.iter().filter(|event| matches!(event, RunEvent::Usage { .. })).count();
+    let delegated: Vec<&RunEvent> = events.iter().filter(|event| matches!(event, RunEvent::Delegated { .. })).collect();
+    let [RunEvent::Delegated { requests: 2, input, output, .. }] = &delegated[..] else { panic!("{delegated:?}") };
+    assert!((own, *input > 0, *output > 0) == (2, true, true), "{delegated:?}");
+    let thinks = |request: &Recorded| request.body.get("thinking").is_some();
+    // The one behind a call that was not thought about is asked without.
+    assert!(stage.modeld.requests()[..2].iter().all(thinks));
+}
+
+/// A sub-agent whose calls can tell the run that it works for.
+struct Watched(SubAgent, Arc<Mutex<Option<ProgressSink>>>);
+
+impl Tool for Watched {
+    fn description(&self) -> &Arc<Description> {
+        self.0.description()
+    }
+
+    fn call(&self, call: Call) -> Pending<'_, Answered> {
+        self.1.lock().unwrap().clone_from(&call.progress);
+        self.0.call(call)
+    }
+}
+
+#[tokio::test]
+async fn cancelled_with_its_agent_its_calls_are_withdrawn_before_the_end() {
+    let stage = Stage::new(delegating(Answer::call("hang", json!({})).and(Say::call("hang", json!({})))));
+    let sub_agent = SubAgent::new(stage.model(Format::Anthropic).await, &stage.registry, AgentLimits::default());
+    let sink = Arc::<Mutex<Option<ProgressSink>>>::default();
+    stage.registry.register(Arc::new(Watched(sub_agent, sink.clone())));
+    let (begun, left) = (Count::new(), Count::new());
+    let (beginning, leaving) = (begun.clone(), left.clone());
+    stage.tool("hang", move |_| {
+        let (beginning, leaving) = (beginning.clone(), Leaving(leaving.clone(), sink.lock().unwrap().clone()));
+        async move {
+            let _leaving = leaving;
+            beginning.add();
+            std::future::pending().await
+        }
+    });
     let mut run =
         stage.agent(Format::Anthropic).await.start(Conversation::default(), vec![Block::Text("begin".into())]);
     begun.reached(2).await;
+    assert_eq!(left.so_far(), 0);
     run.cancel();
-    left.reached(2).await;
+    let events = to_the_end(&mut run).await;
+    assert_eq!(ending(&events), Some(&Ending::Cancelled));
+    let told = events.iter().filter_map(|event| match event {
+        RunEvent::CallProgress { progress, .. } if progress.message.is_none() => Some("left"),
+        RunEvent::Delegated { requests: 1, .. } => Some("counted"),
+        RunEvent::CallEnded { .. } => Some("ended"),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ["left", "left", "counted", "ended"]);
     assert_eq!(results(&run.finish().await), ["!cancelled by the person"]);
 }

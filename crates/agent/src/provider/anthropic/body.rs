@@ -101,8 +101,8 @@ fn message<'a>(turn: &'a Turn, source: &str) -> Message<'a> {
 fn content<'a>(block: &'a Block, source: &str) -> Option<Content<'a>> {
     Some(Content::Known(match block {
         // A text of nothing is refused.
-        Block::Text(text) if text.trim().is_empty() => return None,
-        Block::Text(text) => Known::Text { text },
+        Block::Text(text) | Block::Relayed(text) if text.trim().is_empty() => return None,
+        Block::Text(text) | Block::Relayed(text) => Known::Text { text },
         Block::Image { media_type, data } => image(media_type, data),
         Block::ToolCall { id, name, arguments, .. } => Known::ToolUse { id, name: alias(name), input: arguments },
         Block::ToolResult { id, content, is_error } => Known::ToolResult {

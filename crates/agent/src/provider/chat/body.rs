@@ -172,7 +172,7 @@ fn told<'a>(turn: &'a Turn, messages: &mut Vec<Message<'a>>) {
 
 fn part(block: &Block) -> Option<Part<'_>> {
     match block {
-        Block::Text(text) if !text.is_empty() => Some(Part::Text { text: Cow::Borrowed(text) }),
+        Block::Text(text) | Block::Relayed(text) if !text.is_empty() => Some(Part::Text { text: Cow::Borrowed(text) }),
         Block::Image { media_type, data } => Some(picture(data_url(media_type, data))),
         _ => None,
     }

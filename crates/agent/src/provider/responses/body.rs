@@ -165,7 +165,9 @@ fn result_parts(content: &[ResultBlock], is_error: bool) -> Vec<Part<'_>> {
 
 fn part(block: &Block) -> Option<Part<'_>> {
     match block {
-        Block::Text(text) if !text.is_empty() => Some(Part::InputText { text: Cow::Borrowed(text) }),
+        Block::Text(text) | Block::Relayed(text) if !text.is_empty() => {
+            Some(Part::InputText { text: Cow::Borrowed(text) })
+        }
         Block::Image { media_type, data } => Some(picture(data_url(media_type, data))),
         _ => None,
     }

@@ -1,11 +1,15 @@
 mod properties;
+mod room;
 
-use wharf_tools::{Call, Description, OpenGate, Pending, Registry, Tool, ToolError};
+use wharf_tools::{Call, Description, OpenGate, Outcome, Pending, Registry, Tool, ToolError};
 
 use super::*;
 use crate::conversation::ResultBlock;
 use crate::provider::{Format, Said};
 use crate::whole::flaw;
+
+/// Less than what stays free of a context anyway.
+const MAX_TOKENS: u32 = 100;
 
 /// A machine that is played with, and what it has said.
 struct Play {
@@ -19,7 +23,11 @@ struct Play {
 
 impl Play {
     fn new(conversation: Conversation, said: &str, limits: AgentLimits) -> Self {
-        let (machine, effects) = Machine::begin(conversation, vec![Block::Text(said.into())], limits);
+        Self::with(conversation, vec![text(said)], limits, MAX_TOKENS)
+    }
+
+    fn with(conversation: Conversation, said: Vec<Block>, limits: AgentLimits, max_tokens: u32) -> Self {
+        let (machine, effects) = Machine::begin(conversation, said, limits, max_tokens);
         let mut play = Self { machine, told: Vec::new(), done: Vec::new(), open: Vec::new() };
         play.take(effects);
         play
@@ -104,6 +112,9 @@ impl Play {
     }
 }
 
+/// The tools that are called here.
+const NAMES: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "poll", "t"];
+
 struct Named(Arc<Description>);
 
 impl Tool for Named {
@@ -116,10 +127,9 @@ impl Tool for Named {
     }
 }
 
-/// All tools that are called here.
 fn offering() -> Arc<Offering> {
     let registry = Registry::new(Arc::new(OpenGate));
-    for name in ["a", "b", "c", "poll", "t"] {
+    for name in NAMES {
         registry.register(Arc::new(Named(Arc::new(Description::new(name, "", Raw::empty_object())))));
     }
     Arc::new(Offering::of(&registry.snapshot(), Format::Anthropic, u64::MAX, |_| true))
@@ -144,7 +154,7 @@ fn failure(kind: &str) -> ModelError {
 /// `hi | hello !1 | ?1=done`: what each side said; `~` is a thought, `-1` a result that is an error.
 fn shape(conversation: &Conversation) -> String {
     let block = |block: &Block| match block {
-        Block::Text(text) => text.clone(),
+        Block::Text(text) | Block::Relayed(text) => text.clone(),
         Block::ToolCall { id, .. } => format!("!{id}"),
         Block::ToolResult { id, is_error: true, .. } => format!("-{id}"),
         Block::ToolResult { id, content, .. } => match &content[0] {
@@ -310,30 +320,24 @@ fn requests_are_counted() {
 }
 
 #[test]
-fn what_is_too_long_is_shortened() {
-    let mut play = Play::new(Conversation::default(), "hi", AgentLimits { context: 1000, ..AgentLimits::default() });
-    play.gather();
-    play.round(&[("a", &"x".repeat(3900))]);
-    assert!(!play.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. })));
-    play.round(&[("a", "2")]);
-    assert!(play.told.iter().any(|event| matches!(event, RunEvent::Shortened { results: 1 })));
-    assert!(shape(play.machine.conversation()).contains("bytes left out)"));
+fn a_loop_of_ten_calls_at_once_is_noticed_and_ended() {
+    let mut play = Play::begun();
+    let ten: Vec<(&str, &str)> = NAMES[..10].iter().map(|name| (*name, "same")).collect();
+    (0..6).for_each(|_| play.round(&ten));
+    assert_eq!(play.ending(), Some(&Ending::Looping));
+    assert_eq!(play.done.iter().filter(|done| **done == "call").count(), 30);
     assert_eq!(flaw(play.machine.conversation()), None);
 }
 
 #[test]
-fn an_outgrown_context_is_shortened_once() {
+fn requests_that_others_made_are_counted() {
     let mut play = Play::begun();
-    let long = "x".repeat(90_000);
-    ["a", "b", "c"].into_iter().for_each(|tool| play.round(&[(tool, &long)]));
-    play.step(Event::Failed(failure("context_length_exceeded")));
-    assert_eq!((play.done.last(), play.ending()), (Some(&"ask"), None));
-    assert!((90_000..100_000).contains(&shape(play.machine.conversation()).len()));
-    play.step(Event::Failed(failure("context_length_exceeded")));
-    assert_eq!(play.ending(), Some(&Ending::Failed(failure("context_length_exceeded"))));
-    let mut play = Play::begun();
-    play.step(Event::Failed(failure("context_length_exceeded")));
-    play.check("hi", Some(Ending::Failed(failure("context_length_exceeded"))));
+    play.step(Event::OutOfRequests);
+    assert_eq!(play.ending(), None, "it is being answered");
+    play.answer(&[call("1", "a")], Stop::ToolCalls);
+    play.end_call("1", "r");
+    play.step(Event::OutOfRequests);
+    play.check("hi | !1 | ?1=r", Some(Ending::OutOfRequests));
 }
 
 #[test]
@@ -344,6 +348,6 @@ fn notes_stand_behind_the_results() {
     play.answer(&[call("1", "a")], Stop::ToolCalls);
     play.end_call("1", "r");
     play.step(Event::Gathered(Gathered { notes: notes.take(), offering: offering() }));
-    play.check("hi | !1 | ?1=r Note from `files` (not from the user): changed", None);
+    play.check("hi | !1 | ?1=r Note from `files` (not from the user):\n> changed", None);
     assert!(play.told.iter().any(|event| matches!(event, RunEvent::Noted { from, .. } if from == "files")));
 }

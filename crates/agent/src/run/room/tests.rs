@@ -3,7 +3,8 @@ use wharf_json::Raw;
 use super::*;
 use crate::whole::flaw;
 
-/// A conversation of rounds: words of the person or nothing, a call, and its result of so many bytes; `p` is a picture.
+/// A conversation of rounds: words of the person or nothing, then a call and its result. A result is so many bytes, `p`
+/// is a picture; behind a `+` stands what a server says beside it in the same way.
 fn rounds(rounds: &[(&str, &str)]) -> Conversation {
     let mut conversation = Conversation::default();
     for (number, (said, result)) in rounds.iter().enumerate() {
@@ -13,11 +14,17 @@ fn rounds(rounds: &[(&str, &str)]) -> Conversation {
         let call =
             Block::ToolCall { id: id.clone(), name: "t".into(), arguments: Raw::empty_object(), malformed: None };
         conversation.turns.push(Turn { role: Role::Assistant, blocks: vec![call] });
+        let (result, relayed) = result.split_once('+').map_or((*result, None), |(result, said)| (result, Some(said)));
         let content = vec![match result.parse() {
             Ok(bytes) => ResultBlock::Text("x".repeat(bytes)),
             Err(_) => ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() },
         }];
-        conversation.turns.push(user(vec![Block::ToolResult { id, content, is_error: false }]));
+        let relayed = relayed.map(|said| match said.parse() {
+            Ok(bytes) => Block::Relayed("x".repeat(bytes)),
+            Err(_) => Block::Image { media_type: "image/png".into(), data: "aGk=".into() },
+        });
+        let result = Block::ToolResult { id, content, is_error: false };
+        conversation.turns.push(user(std::iter::once(result).chain(relayed).collect()));
     }
     conversation
 }
@@ -26,64 +33,95 @@ fn user(blocks: Vec<Block>) -> Turn {
     Turn { role: Role::User, blocks }
 }
 
-/// What is left: the person's words, and the size of each result; `-` is a picture that was left out.
+/// What is left: the person's words, the size of each result, and behind a `+` that of what a server said; `-` is a
+/// picture that was left out.
 fn shape(conversation: &Conversation) -> String {
     let blocks = conversation.turns.iter().flat_map(|turn| &turn.blocks);
     let word = |block: &Block| match block {
         Block::Text(text) => Some(text.clone()),
+        Block::Relayed(text) => Some(format!("+{}", text_shape(text))),
+        Block::Image { .. } => Some("+p".to_owned()),
         Block::ToolResult { content, .. } => Some(match &content[0] {
             ResultBlock::Image { .. } => "p".to_owned(),
-            ResultBlock::Text(text) if text == PICTURE_LEFT_OUT => "-".to_owned(),
-            ResultBlock::Text(text) => text.bytes().filter(|byte| *byte == b'x').count().to_string(),
+            ResultBlock::Text(text) => text_shape(text),
         }),
         _ => None,
     };
     blocks.filter_map(word).collect::<Vec<_>>().join(" ")
 }
 
-fn check(before: &[(&str, &str)], excess: u64, reach: Reach, expected: &str, touched: usize) {
+fn text_shape(text: &str) -> String {
+    match text {
+        PICTURE_LEFT_OUT => "-".to_owned(),
+        text => text.bytes().filter(|byte| *byte == b'x').count().to_string(),
+    }
+}
+
+fn check(before: &[(&str, &str)], excess: u64, reach: Reach, expected: &str, cost: (usize, usize)) {
     let mut conversation = rounds(before);
     assert_eq!(flaw(&conversation), None);
-    let told = shorten(&mut conversation, excess, reach);
-    assert_eq!((shape(&conversation).as_str(), told), (expected, touched), "{before:?} by {excess}");
+    let Cost { results, answers } = shorten(&mut conversation, excess, reach);
+    assert_eq!((shape(&conversation).as_str(), (results, answers)), (expected, cost), "{before:?} by {excess}");
     assert_eq!(flaw(&conversation), None);
 }
 
 #[test]
 fn the_oldest_goes_first_and_no_more_than_needed() {
-    use Reach::{All, Old};
+    use Reach::{All, Old, Utmost};
     let long = [("do", "9000"), ("", "9000"), ("", "9000")];
-    check(&long, 0, Old, "do 9000 9000 9000", 0);
-    check(&long, 100, Old, "do 1000 9000 9000", 1);
-    check(&long, 3000, Old, "do 1000 1000 9000", 2);
-    check(&long, 3000, All, "do 400 400 9000", 2);
-    check(&long, 4600, Old, "do 9000", 4);
-    check(&long, 100_000, Old, "do 9000", 4);
-    check(&long, 100_000, All, "do 4000", 5);
+    check(&long, 0, Old, "do 9000 9000 9000", (0, 0));
+    check(&long, 100, Old, "do 1000 9000 9000", (1, 0));
+    check(&long, 3000, Old, "do 1000 1000 9000", (2, 0));
+    check(&long, 3000, All, "do 400 400 9000", (2, 0));
+    check(&long, 4600, Old, "do 9000", (2, 2));
+    check(&long, 100_000, Old, "do 9000", (2, 2));
+    check(&long, 100_000, All, "do 4000", (3, 2));
+    check(&long, 100_000, Utmost, "do 400", (3, 2));
 }
 
 #[test]
 fn pictures_go_before_texts() {
     let mixed = [("do", "9000"), ("", "p"), ("", "p")];
-    check(&mixed, 100, Reach::Old, "do 9000 - p", 1);
-    check(&mixed, 2000, Reach::Old, "do 1000 - p", 2);
-    check(&mixed, 100_000, Reach::All, "do -", 5);
+    check(&mixed, 100, Reach::Old, "do 9000 - p", (1, 0));
+    check(&mixed, 2000, Reach::Old, "do 1000 - p", (2, 0));
+    check(&mixed, 100_000, Reach::All, "do -", (3, 2));
+}
+
+#[test]
+fn what_servers_said_goes_before_answers() {
+    use Reach::{All, Old, Utmost};
+    let said = [("do", "10+9000"), ("", "10+p"), ("", "10+9000")];
+    check(&said, 100, Old, "do 10 +9000 10 +- 10 +9000", (1, 0));
+    check(&said, 2000, Old, "do 10 +1000 10 +- 10 +9000", (2, 0));
+    check(&said, 3700, Old, "do 10 10 +- 10 +9000", (3, 0));
+    check(&said, 100_000, Old, "do 10 +9000", (4, 2));
+    check(&said, 100_000, All, "do 10 +4000", (5, 2));
+    check(&said, 100_000, Utmost, "do 10", (6, 2));
+}
+
+#[test]
+fn a_turn_of_nothing_else_keeps_the_last_word_of_a_server() {
+    let mut conversation = Conversation::default();
+    conversation.turns.push(user(vec![Block::Relayed("x".repeat(900)), Block::Relayed("x".repeat(900))]));
+    let cost = shorten(&mut conversation, 100_000, Reach::Utmost);
+    assert_eq!((shape(&conversation).as_str(), cost), ("+400", Cost { results: 3, answers: 0 }));
+    assert_eq!(flaw(&conversation), None);
 }
 
 #[test]
 fn the_words_of_the_person_stay() {
     let said = [("one", "9000"), ("two", "9000"), ("three", "100")];
-    check(&said, 100_000, Reach::Old, "one two three 100", 4);
-    check(&[("one", "10")], 100_000, Reach::Old, "one 10", 0);
+    check(&said, 100_000, Reach::Old, "one two three 100", (2, 2));
+    check(&[("one", "10")], 100_000, Reach::Old, "one 10", (0, 0));
 }
 
 #[test]
 fn what_was_cut_says_so() {
-    let mut block = ResultBlock::Text("ü".repeat(1000));
-    let saved = cut(&mut block, 401);
+    let mut text = "ü".repeat(1000);
+    let saved = cut(&mut text, 401);
     let expected = format!("{}\n(shortened: 1600 bytes left out)", "ü".repeat(200));
-    assert_eq!((&block, saved), (&ResultBlock::Text(expected.clone()), 2000 - expected.len()));
-    assert_eq!(cut(&mut block, 401), 0);
+    assert_eq!((&text, saved), (&expected, 2000 - expected.len()));
+    assert_eq!(cut(&mut text, 401), 0);
 }
 
 #[test]
@@ -99,4 +137,12 @@ fn what_an_api_counted_is_believed() {
     assert_eq!(gauge.estimate(&conversation), 5100);
     shorten(&mut conversation, 1_000_000, Reach::All);
     assert!(gauge.estimate(&conversation) < 5100);
+}
+
+#[test]
+fn every_picture_can_be_left_out() {
+    let mut conversation = rounds(&[("do", "p+p"), ("", "10+p")]);
+    assert_eq!(leave_out_pictures(&mut conversation), 3);
+    assert_eq!(shape(&conversation), "do - +- 10 +-");
+    assert_eq!(leave_out_pictures(&mut conversation), 0);
 }

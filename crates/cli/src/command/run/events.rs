@@ -46,7 +46,9 @@ enum Event<'a> {
     ToolEnded { id: &'a str, is_error: bool, duration_ms: u64, content: Vec<Content<'a>> },
     Noted { from: &'a str, text: &'a str },
     Usage { input: u64, output: u64, cached: u64 },
-    Shortened { results: usize },
+    Delegated { requests: u32, input: u64, output: u64, cached: u64 },
+    Shortened { results: usize, answers: usize },
+    PicturesLeftOut { pictures: usize },
     Repeated { tool: &'a str, times: u32 },
     Ended { ending: &'a str, text: &'a str, usage: Usage, error: Option<Told<'a>> },
 }
@@ -105,7 +107,11 @@ impl Events {
             RunEvent::Usage { input, output, cached } => {
                 Event::Usage { input: *input, output: *output, cached: *cached }
             }
-            RunEvent::Shortened { results } => Event::Shortened { results: *results },
+            RunEvent::Delegated { requests, input, output, cached } => {
+                Event::Delegated { requests: *requests, input: *input, output: *output, cached: *cached }
+            }
+            RunEvent::Shortened { results, answers } => Event::Shortened { results: *results, answers: *answers },
+            RunEvent::PicturesLeftOut { pictures } => Event::PicturesLeftOut { pictures: *pictures },
             RunEvent::Repeated { tool, times } => Event::Repeated { tool, times: *times },
             _ => return Ok(()),
         };

@@ -34,17 +34,42 @@ impl Spent {
 
     pub fn heard(&mut self, event: &RunEvent) {
         match event {
-            RunEvent::Asking { request } => {
-                self.usage.requests = *request;
+            RunEvent::Asking { .. } => {
+                self.usage.requests += 1;
                 self.text.clear();
             }
             RunEvent::Text(text) => self.text.push_str(text),
-            RunEvent::Usage { input, output, cached } => {
-                self.usage.input += input;
-                self.usage.output += output;
-                self.usage.cached += cached;
-            }
+            RunEvent::Usage { input, output, cached } => self.add(0, *input, *output, *cached),
+            RunEvent::Delegated { requests, input, output, cached } => self.add(*requests, *input, *output, *cached),
             _ => {}
         }
+    }
+    fn add(&mut self, requests: u32, input: u64, output: u64, cached: u64) {
+        self.usage.requests += requests;
+        self.usage.input += input;
+        self.usage.output += output;
+        self.usage.cached += cached;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sub_agents_are_part_of_the_cost() {
+        let mut spent =
+            Spent { model: String::new(), conversation: None, text: String::new(), usage: Usage::default() };
+        for event in [
+            RunEvent::Asking { request: 1 },
+            RunEvent::Usage { input: 10, output: 2, cached: 1 },
+            RunEvent::Delegated { requests: 3, input: 100, output: 20, cached: 10 },
+            RunEvent::Asking { request: 2 },
+            RunEvent::Usage { input: 1000, output: 200, cached: 100 },
+        ] {
+            spent.heard(&event);
+        }
+        let Usage { requests, input, output, cached } = spent.usage;
+        assert_eq!((requests, input, output, cached), (5, 1110, 222, 111));
     }
 }

@@ -8,6 +8,7 @@ use wharf_agent::{CallReport, ModelError, ResultBlock, RunEvent};
 use wharf_spec::Untrusted;
 
 use super::spent::{Spent, Usage};
+use crate::chat::room::{pictures_left_out, shortened};
 use crate::chat::tool_name::ToolName;
 use crate::clock::Took;
 use crate::console::Console;
@@ -41,7 +42,8 @@ impl Text {
             RunEvent::CallBegun { id, tool, arguments } => self.begun(id, tool, arguments.get()),
             RunEvent::CallEnded { id, report } => return self.called(id, report),
             RunEvent::Noted { from, text } => self.say(format_args!("note from {}: {}", short(from), short(text))),
-            RunEvent::Shortened { results } => self.say(format_args!("{results} old results were shortened")),
+            RunEvent::Shortened { results, answers } => self.say(shortened(*results, *answers)),
+            RunEvent::PicturesLeftOut { pictures } => self.say(pictures_left_out(*pictures)),
             RunEvent::Repeated { tool, times } => {
                 let name = ToolName::of(&self.registry, tool);
                 self.console.warn(format_args!("{name} was called {times} times with the same result"));

@@ -41,6 +41,8 @@ pub struct ChatFacts {
     pub turns: usize,
     /// Tokens the last request took.
     pub tokens: u64,
+    /// Tokens that fit into the model's context, where there is a model.
+    pub context: Option<u64>,
     /// Whether a run is under way.
     pub running: bool,
 }

@@ -61,7 +61,7 @@ fn a_prompt_is_said_to_the_agent() {
             panic!("nothing is said");
         };
         assert_eq!(blocks.len(), 2);
-        assert_eq!(blocks[1], Block::Text("Welcome Ada L..".to_owned()));
+        assert_eq!(blocks[1], Block::Relayed("Welcome Ada L..".to_owned()));
     });
 }
 

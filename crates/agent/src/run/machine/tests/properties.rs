@@ -98,7 +98,8 @@ impl Play {
 
     /// What whoever saves it was told is what was said, unless something was shortened since.
     fn check_saved(&self, before: &Conversation) {
-        if self.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. })) {
+        if self.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. } | RunEvent::PicturesLeftOut { .. }))
+        {
             return;
         }
         let mut saved = before.clone();

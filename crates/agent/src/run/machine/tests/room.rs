@@ -1,0 +1,106 @@
+//! What is taken out of a conversation, and when.
+
+use super::*;
+
+#[test]
+fn what_is_too_long_is_shortened() {
+    let mut play = Play::new(Conversation::default(), "hi", AgentLimits { context: 1000, ..AgentLimits::default() });
+    play.gather();
+    play.round(&[("a", &"x".repeat(3900))]);
+    assert!(!play.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. })));
+    play.round(&[("a", "2")]);
+    assert!(play.told.iter().any(|event| matches!(event, RunEvent::Shortened { results: 1, answers: 0 })));
+    assert!(shape(play.machine.conversation()).contains("bytes left out)"));
+    assert_eq!(flaw(play.machine.conversation()), None);
+}
+
+#[test]
+fn room_is_kept_for_the_answer() {
+    for (max_tokens, expected) in [(0, 160_000), (32_000, 160_000), (64_000, 136_000), (1_000_000, 100_000)] {
+        assert_eq!(room(200_000, max_tokens), expected);
+    }
+    let limits = AgentLimits { context: 1000, ..AgentLimits::default() };
+    for (max_tokens, is_shortened) in [(200, false), (400, true)] {
+        let mut play = Play::with(Conversation::default(), vec![text("hi")], limits, max_tokens);
+        play.gather();
+        play.round(&[("a", &"x".repeat(2600))]);
+        play.round(&[("a", "2")]);
+        let told = play.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. }));
+        assert_eq!(told, is_shortened, "{max_tokens}");
+    }
+}
+
+#[test]
+fn an_outgrown_context_is_shortened_as_long_as_there_is_something_to_take() {
+    let outgrown = || failure("context_length_exceeded");
+    let mut play = Play::begun();
+    let long = "x".repeat(90_000);
+    ["a", "b", "c"].into_iter().for_each(|tool| play.round(&[(tool, &long)]));
+    let size = |play: &Play| shape(play.machine.conversation()).len();
+    let mut sizes = vec![size(&play)];
+    while play.ending().is_none() {
+        play.step(Event::Failed(outgrown()));
+        play.gather();
+        sizes.push(size(&play));
+    }
+    assert!(sizes.windows(2).all(|pair| pair[1] <= pair[0]), "{sizes:?}");
+    assert!((90_000..140_000).contains(&sizes[1]) && (1..600).contains(&sizes[sizes.len() - 1]), "{sizes:?}");
+    assert_eq!(play.ending(), Some(&Ending::Failed(outgrown())));
+    assert_eq!(play.told.iter().filter(|event| matches!(event, RunEvent::Shortened { .. })).count(), sizes.len() - 2);
+    let mut play = Play::begun();
+    play.step(Event::Failed(outgrown()));
+    play.check("hi", Some(Ending::Failed(outgrown())));
+}
+
+#[test]
+fn what_outgrows_a_model_is_not_asked_more_often_than_allowed() {
+    let mut play = Play::new(Conversation::default(), "hi", AgentLimits { requests: 3, ..AgentLimits::default() });
+    play.gather();
+    play.round(&[("a", &"x".repeat(900_000))]);
+    for _ in 0..2 {
+        play.step(Event::Failed(failure("context_length_exceeded")));
+        play.gather();
+    }
+    assert_eq!(play.ending(), Some(&Ending::Failed(failure("context_length_exceeded"))));
+    assert_eq!(play.done.iter().filter(|done| **done == "ask").count(), 3);
+}
+
+#[test]
+fn pictures_that_are_refused_are_left_out_for_good() {
+    let refused = |status| ModelError::Refused { status, said: Said::default(), retry_after: None };
+    let picture = || Block::Image { media_type: "image/png".into(), data: "aGk=".into() };
+    for (status, expected) in [(400, 2), (500, 2), (429, 1), (404, 1)] {
+        let said = vec![text("see"), picture()];
+        let mut play = Play::with(Conversation::default(), said, AgentLimits::default(), MAX_TOKENS);
+        play.gather();
+        play.step(Event::Failed(refused(status)));
+        play.gather();
+        assert_eq!(play.done.iter().filter(|done| **done == "ask").count(), expected, "{status}");
+        if expected == 2 {
+            play.check("see (a picture was left out)", None);
+            assert!(play.told.iter().any(|event| matches!(event, RunEvent::PicturesLeftOut { pictures: 1 })));
+            play.step(Event::Failed(refused(status)));
+        }
+        assert_eq!(play.ending(), Some(&Ending::Failed(refused(status))));
+    }
+    let mut play = Play::begun();
+    play.step(Event::Failed(refused(400)));
+    play.check("hi", Some(Ending::Failed(refused(400))));
+}
+
+#[test]
+fn notes_never_fill_the_context_for_good() {
+    let limits = AgentLimits { context: 20_000, ..AgentLimits::default() };
+    let mut play = Play::new(Conversation::default(), "hi", limits);
+    let notes = wharf_tools::Notes::default();
+    for number in 0..50 {
+        (0..4).for_each(|_| notes.push("loud", &"x".repeat(4000)));
+        play.step(Event::Gathered(Gathered { notes: notes.take(), offering: offering() }));
+        play.answer(&[call("1", "a")], Stop::ToolCalls);
+        let id = play.open.remove(0);
+        play.end_call(&id, &number.to_string());
+        let size = shape(play.machine.conversation()).len();
+        assert!(size < 20_000 * 4, "{size} after {number}");
+    }
+    assert_eq!(play.ending(), None);
+}

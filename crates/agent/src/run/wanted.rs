@@ -1,0 +1,44 @@
+//! A call that a model wants made, and what is meant by it.
+
+use wharf_json::Raw;
+use wharf_spec::Shown;
+use wharf_tools::Outcome;
+
+use super::CallReport;
+use super::repeats::Deed;
+use super::results::report;
+use crate::conversation::Block;
+use crate::offer::{Meaning, Offering};
+
+/// A call that the model wants made.
+pub(super) struct Wanted {
+    pub id: String,
+    pub tool: String,
+    pub arguments: Raw,
+    pub deed: Deed,
+    /// What is known to come of it already.
+    pub answer: Option<CallReport>,
+}
+
+impl Wanted {
+    /// What a call means to whoever was offered these tools; nothing where the block is no call.
+    pub fn of(block: &Block, offering: Option<&Offering>) -> Option<Self> {
+        let Block::ToolCall { id, name, arguments, malformed } = block else { return None };
+        let meaning = match (malformed, offering) {
+            (Some(text), _) => Meaning::Answer(Outcome::error(misspelt(text))),
+            (None, Some(offering)) => offering.meaning(name, arguments),
+            (None, None) => Meaning::Call { tool: name.clone(), arguments: arguments.clone() },
+        };
+        let (tool, arguments, answer) = match meaning {
+            Meaning::Call { tool, arguments } => (tool, arguments, None),
+            Meaning::Answer(outcome) => (name.clone(), arguments.clone(), Some(report(&outcome))),
+        };
+        let deed = Deed::of(&tool, &arguments, malformed.as_deref());
+        Some(Self { id: id.clone(), tool, arguments, deed, answer })
+    }
+}
+
+fn misspelt(text: &str) -> String {
+    let text = Shown::line(text, 200);
+    format!("nothing was called: the arguments are not one JSON object, but begin so: {text}\nCall it again with one.")
+}

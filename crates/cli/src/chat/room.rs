@@ -1,0 +1,32 @@
+//! What a person is told when something is taken out of what a model is sent.
+
+use crate::counted::Counted;
+
+/// That the context was full, and what it has cost to make room.
+pub fn shortened(results: usize, answers: usize) -> String {
+    let results = (results > 0).then(|| format!("{} shortened", Counted(results, "old result")));
+    let answers = (answers > 0).then(|| format!("{} left out", Counted(answers, "old answer")));
+    let told: Vec<String> = results.into_iter().chain(answers).collect();
+    format!("the context is full: {}", told.join(", "))
+}
+
+/// That the model may not take pictures.
+pub fn pictures_left_out(pictures: usize) -> String {
+    format!("the model did not take that; it is asked again with {} left out", Counted(pictures, "picture"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_told() {
+        for (results, answers, expected) in [
+            (1, 0, "the context is full: 1 old result shortened"),
+            (0, 2, "the context is full: 2 old answers left out"),
+            (3, 1, "the context is full: 3 old results shortened, 1 old answer left out"),
+        ] {
+            assert_eq!(shortened(results, answers), expected);
+        }
+    }
+}
