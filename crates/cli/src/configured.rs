@@ -215,7 +215,7 @@ pub fn rules_of(settings: &Settings) -> Vec<SourcedRule> {
 }
 
 /// Whether an entry needs a secret that is kept elsewhere.
-fn refers_to_secret(server: &Configured) -> bool {
+pub fn refers_to_secret(server: &Configured) -> bool {
     server.described.as_ref().is_ok_and(|described| {
         described.references().iter().any(|reference| matches!(reference.to, Referred::Secret(_)))
     })

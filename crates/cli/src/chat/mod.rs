@@ -1,5 +1,6 @@
 //! The conversation with a model, as the REPL and `wharf run` hold it: which model, what was said, where it is kept.
 
+pub mod ended;
 mod keeper;
 pub mod models;
 pub mod room;
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use wharf::{Host, State};
+use wharf::{Host, ServerStatus, State};
 use wharf_agent::{
     Agent, Block, Conversation, Instructions, Run, RunEvent, SavedConversation, SavedError, SubAgent, Surrounding,
     system_prompt,
@@ -105,9 +106,7 @@ impl<'a> Chat<'a> {
         match event {
             RunEvent::Turn(turn) => {
                 self.turns += 1;
-                if let Some(keeper) = &self.keeper {
-                    keeper.turn(turn.clone(), self.servers());
-                }
+                self.keeper.iter().for_each(|keeper| keeper.turn(turn.clone(), servers(&self.host)));
             }
             RunEvent::Usage { input, output, .. } => self.tokens = input + output,
             _ => {}
@@ -157,6 +156,26 @@ impl<'a> Chat<'a> {
         }
     }
 
+    /// Leaves without waiting: a run that is still there is cancelled, and what it says until its end is shown and saved
+    /// before anything is closed.
+    pub fn last_word(&mut self, run: Option<Run>, mut show: impl FnMut(&RunEvent) + Send + 'static) {
+        let (keeper, host) = (self.keeper.take(), self.host.clone());
+        self.session.last_word(async move {
+            if let Some(mut run) = run {
+                run.cancel();
+                while let Some(event) = run.next().await {
+                    if let (RunEvent::Turn(turn), Some(keeper)) = (&event, &keeper) {
+                        keeper.turn(turn.clone(), servers(&host));
+                    }
+                    show(&event);
+                }
+            }
+            if let Some(keeper) = keeper {
+                keeper.finish().await;
+            }
+        });
+    }
+
     /// Begins to save, where there is a place for it.
     fn keep(&mut self) {
         if self.keeper.is_some() {
@@ -178,18 +197,22 @@ impl<'a> Chat<'a> {
 
     /// What servers that are connected would like the model to know.
     fn instructions(&self) -> Vec<Instructions> {
-        let told = |status: wharf::ServerStatus| {
+        let told = |status: ServerStatus| {
             let text = status.connected?.instructions.filter(|text| !text.trim().is_empty())?;
             Some(Instructions { from: status.name.to_string(), text })
         };
         self.host.status().into_iter().filter_map(told).collect()
     }
+}
 
-    /// The servers that are there now.
-    fn servers(&self) -> Vec<String> {
-        let is_there = |status: &wharf::ServerStatus| matches!(status.state, State::Ready | State::Idle);
-        self.host.status().into_iter().filter(is_there).map(|status| status.name.to_string()).collect()
-    }
+/// The servers that are in use now. One that waits to be used for the first time is not.
+fn servers(host: &Host) -> Vec<String> {
+    let is_used = |status: &ServerStatus| match status.state {
+        State::Ready => true,
+        State::Idle => status.last_connected_at.is_some(),
+        _ => false,
+    };
+    host.status().into_iter().filter(is_used).map(|status| status.name.to_string()).collect()
 }
 
 /// Where conversations are kept.

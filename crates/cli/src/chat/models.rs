@@ -60,21 +60,16 @@ struct Wanted<'a> {
 }
 
 impl Models {
-    /// Reads what is configured. Dials nobody, and needs no key.
-    pub fn of(session: &Session) -> Result<Self, Failure> {
-        Self::new(&session.configuration)
-    }
-
-    fn new(configuration: &Arc<Configuration>) -> Result<Self, Failure> {
-        Ok(Self { configuration: Arc::clone(configuration), config: Arc::clone(configuration.config()?) })
+    /// Those that are configured so. Dials nobody, and needs no key.
+    pub fn of(session: &Session, config: &Arc<Config>) -> Self {
+        Self { configuration: Arc::clone(&session.configuration), config: Arc::clone(config) }
     }
 
     /// The model of a name, or the one that is used when nobody says: fails, saying how to set one, where there is none
     /// or no key for it.
     pub async fn choose(&self, name: Option<&str>) -> Result<Chosen, Failure> {
-        let variable = self.variable(VARIABLE);
-        let name = name.or(variable.as_deref()).or(self.config.settings.model.as_deref());
-        let Wanted { source, model } = self.wanted(name)?;
+        let name = self.named(name);
+        let Wanted { source, model } = self.wanted(name.as_deref())?;
         let settings = source.settings()?;
         let resolved = match settings {
             Some(settings) => Some(self.resolve(settings.clone()).await?),
@@ -91,6 +86,15 @@ impl Models {
         Ok(Chosen { name, model, limits, effort: settings.and_then(|settings| settings.effort).map(effort) })
     }
 
+    /// What the model of a name, or the usual one, is called, as far as that can be told without looking up its key;
+    /// nothing where it is plain that it cannot be had.
+    pub fn called(&self, name: Option<&str>) -> Option<String> {
+        let name = self.named(name);
+        let Wanted { source, model } = self.wanted(name.as_deref()).ok()?;
+        let model = model.or_else(|| source.own_model())?;
+        (!self.lacks_key(&source)).then(|| format!("{}/{model}", source.name))
+    }
+
     /// What can be chosen, for completion and lists: what is configured, what there is a key for, what is local.
     pub fn names(&self) -> Vec<String> {
         let can_be_had = |source: &Source<'_>| match (source.written, source.known) {
@@ -100,6 +104,21 @@ impl Models {
         };
         let name = |source: Source<'_>| Some(format!("{}/{}", source.name, source.own_model()?));
         self.sources().filter(can_be_had).filter_map(name).collect()
+    }
+
+    /// Whoever says it last is heard: the name that is given, the environment, the settings.
+    fn named(&self, name: Option<&str>) -> Option<String> {
+        let settled = || self.config.settings.model.clone();
+        name.map(str::to_owned).or_else(|| self.variable(VARIABLE)).or_else(settled)
+    }
+
+    /// Whether it wants a key, nobody has said a word about it, and nobody stands in for it.
+    fn lacks_key(&self, source: &Source<'_>) -> bool {
+        let says = |variable: Option<&str>| variable.is_some_and(|variable| self.variable(variable).is_some());
+        let silent = |known: &KnownProvider| {
+            known.key_variable.is_some() && !says(known.key_variable) && !says(known.url_variable)
+        };
+        source.written.is_none() && source.known.is_some_and(silent)
     }
 
     /// All there are: those of the settings, then those that are known.

@@ -3,15 +3,16 @@
 //! Nobody is asked anything: what a person would be asked about is denied, and the model is told which rule would allow it.
 
 mod driver;
-mod ended;
 mod events;
 mod spent;
 mod text;
 
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use wharf::{Host, HostError, WhenAsked};
 use wharf_agent::{AgentLimits, Block};
+use wharf_client::Connection;
 use wharf_spec::Untrusted;
 
 use self::driver::Driver;
@@ -83,8 +84,9 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         session.configuration.find(id)?;
     }
     let task = task(args).await?;
-    let chosen = bounded(Models::of(session)?.choose(args.model.as_deref()).await?, args.max_requests);
-    let known = Known::resolve(session, session.configuration.config()?.clone(), &args.servers).await;
+    let config = session.configuration.config()?;
+    let chosen = bounded(Models::of(session, config).choose(args.model.as_deref()).await?, args.max_requests);
+    let known = Known::resolve(session, config.clone(), &args.servers).await;
     warn_of_absent(session, &known);
     let host = start_standing(session, &known.entries, standing(args)).await?;
     let fleet = Fleet::new(session, host, known, &args.servers);
@@ -141,11 +143,12 @@ async fn resume(session: &Session, chat: &mut Chat<'_>, id: &str) -> Result<Vec<
 }
 
 /// Waits for the servers, but not for long: what they offer later is offered from then on. Lazy ones are woken where the
-/// conversation had them.
+/// conversation had them, all at once.
 async fn settle(session: &Session, host: &Host, had: &[String], time: Duration) {
+    let mut waking: JoinSet<Result<Connection, HostError>> = had.iter().map(|server| wake(host, server)).collect();
     let all = async {
-        for server in had {
-            if let Err(error @ HostError::UnknownServer { .. }) = host.ready(server).await {
+        while let Some(woken) = waking.join_next().await {
+            if let Ok(Err(error @ HostError::UnknownServer { .. })) = woken {
                 session.console.warn(format_args!("the conversation had a server that is not there: {error}"));
             }
         }
@@ -157,4 +160,9 @@ async fn settle(session: &Session, host: &Host, had: &[String], time: Duration) 
             session.console.warn(format_args!("{}: {}", status.name, Untrusted::new(trouble.to_string())));
         }
     }
+}
+
+fn wake(host: &Host, server: &str) -> impl Future<Output = Result<Connection, HostError>> + use<> {
+    let (host, server) = (host.clone(), server.to_owned());
+    async move { host.ready(&server).await }
 }

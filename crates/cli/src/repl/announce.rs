@@ -1,6 +1,6 @@
 //! What happens to servers, told once.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use wharf::{Changes, Event, Heard, Host, State, Trouble};
 use wharf_spec::{ServerName, Untrusted};
@@ -11,9 +11,17 @@ use crate::session::Session;
 use crate::style::{NAME, paint};
 use crate::table::wrap;
 
-/// Which servers a person knows to be in trouble.
+/// Which servers are in trouble, as far as a person was told.
 #[derive(Default)]
-pub struct Announced(HashSet<String>);
+pub struct Announced(HashMap<String, Heeded>);
+
+/// What a person knows of a server's trouble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heeded {
+    Told,
+    /// The server is another one since, and so is its trouble.
+    Outdated,
+}
 
 impl Announced {
     /// What is wrong with servers before they were even tried.
@@ -23,15 +31,26 @@ impl Announced {
         }
     }
 
-    /// How servers stand that were quicker than whoever listens.
+    /// How servers stand, for whoever was not quick enough to hear of it.
     pub fn catch_up(&mut self, host: &Host, session: &Session) {
         for status in host.status() {
             self.state(&status.name, status.state, status.last_error.as_deref(), session);
         }
     }
 
-    pub fn heard(&mut self, heard: &Heard, session: &Session) {
-        let Heard::Event(told) = heard else { return };
+    /// The configuration is another one: what was told of servers that it changes is told again.
+    pub fn changed(&mut self, changes: &Changes, host: &Host, session: &Session) {
+        self.outdate(changes);
+        // They may have failed already.
+        self.catch_up(host, session);
+    }
+
+    pub fn heard(&mut self, heard: &Heard, host: &Host, session: &Session) {
+        let told = match heard {
+            Heard::Event(told) => told,
+            // Nobody knows what it was about.
+            Heard::Missed(_) => return self.catch_up(host, session),
+        };
         match &told.event {
             Event::State { server, state, trouble } => self.state(server, *state, trouble.as_deref(), session),
             Event::LoggedIn { server } => session.console.say(format_args!("logged in at {}", paint(NAME, server))),
@@ -49,10 +68,10 @@ impl Announced {
                 let why = trouble.map(ToString::to_string).unwrap_or_else(|| "it failed".to_owned());
                 self.unavailable(server.as_str(), &why, &format!("/mcp reconnect {server}"), session);
             }
-            State::AuthRequired if self.0.insert(server.to_string()) => {
+            State::AuthRequired if self.is_news(server.as_str()) => {
                 session.console.say(format_args!("MCP server `{server}` wants a login; /mcp auth {server}"));
             }
-            State::Ready if self.0.remove(server.as_str()) => {
+            State::Ready if self.0.remove(server.as_str()).is_some() => {
                 session.console.say(format_args!("MCP server `{server}` is ready"));
             }
             _ => {}
@@ -60,11 +79,23 @@ impl Announced {
     }
 
     fn unavailable(&mut self, server: &str, why: &str, next: &str, session: &Session) {
-        if self.0.insert(server.to_owned()) {
+        if self.is_news(server) {
             let why = Untrusted::new(why);
             let text = format!("MCP server `{server}` unavailable: {}; {next}", why.shortened(300));
             session.console.say(wrap(&text, session.console.talk_width()));
         }
+    }
+
+    fn outdate(&mut self, changes: &Changes) {
+        self.0.retain(|server, _| !changes.removed.iter().any(|removed| removed.as_str() == server));
+        for server in changes.added.iter().chain(&changes.changed) {
+            self.0.entry(server.to_string()).and_modify(|heeded| *heeded = Heeded::Outdated);
+        }
+    }
+
+    /// Whether nobody was told of this trouble yet; from now on they were.
+    fn is_news(&mut self, server: &str) -> bool {
+        self.0.insert(server.to_owned(), Heeded::Told) != Some(Heeded::Told)
     }
 }
 
@@ -97,4 +128,41 @@ fn changed(changes: &Changes) -> String {
         .map(|(word, list)| format!("{word} {}", list.iter().map(ServerName::as_str).collect::<Vec<_>>().join(", ")))
         .collect();
     if words.is_empty() { "no server is affected".to_owned() } else { words.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repl::slash::perform;
+    use crate::repl::slash::stage::play;
+
+    const OFF: &str = r#"{"mcpServers": {"off": {"command": "/nowhere/at/all", "enabled": false}}}"#;
+
+    #[test]
+    fn what_was_not_heard_is_caught_up_with() {
+        play(OFF, Host::builder, async |post| {
+            let (host, session) = (&post.fleet.host, post.fleet.session);
+            perform("mcp enable off", post).await.unwrap();
+            host.settled().await;
+            let mut announced = Announced::default();
+            announced.heard(&Heard::Missed(3), host, session);
+            assert!(!announced.is_news("off"));
+        });
+    }
+
+    #[test]
+    fn a_server_that_is_another_one_is_told_of_again() {
+        let (name, mut announced) = (ServerName::new("off").unwrap(), Announced::default());
+        let (mut edited, mut removed) = (Changes::default(), Changes::default());
+        edited.changed.push(name.clone());
+        removed.removed.push(name);
+        for changes in [&edited, &removed] {
+            assert!(announced.is_news("off"));
+            assert!(!announced.is_news("off"));
+            announced.outdate(changes);
+        }
+        // Nobody has heard of trouble that there never was.
+        announced.outdate(&edited);
+        assert!(announced.0.is_empty());
+    }
 }

@@ -97,7 +97,7 @@ enum Happened {
 
 impl<'a> Desk<'a> {
     /// A desk, and the one by whom a host puts questions on it. Whether servers may use the model is asked once, when a
-    /// host is made: a model that is to be declared is lent before that.
+    /// host is made: a model that is to be declared is lent or promised before that.
     pub fn new(session: &'a Session) -> (Self, Arc<dyn Asker>) {
         let (sender, inbox) = mpsc::channel(MOST);
         let slot = Slot { inbox: sender, samples: Arc::default() };
@@ -110,6 +110,11 @@ impl<'a> Desk<'a> {
     pub fn lend(&mut self, model: Option<Model>) {
         self.slot.samples.store(model.is_some(), Ordering::Release);
         self.lent = model;
+    }
+
+    /// Says that a model will be lent, once it is found: until then, and where it is not, servers are told that there is none.
+    pub fn promise(&mut self) {
+        self.slot.samples.store(true, Ordering::Release);
     }
 
     /// Logs in: asks, opens the page and waits, in the desk's own time.

@@ -4,10 +4,10 @@
 //! errand, so that nothing that is typed ever waits for a server.
 
 mod announce;
+mod choosing;
 pub mod complete;
 pub mod desk;
 pub mod editor;
-mod errands;
 mod line;
 pub mod markdown;
 pub mod mention;
@@ -16,26 +16,32 @@ pub mod screen;
 mod show;
 pub mod slash;
 mod start;
+mod ticks;
+mod turns;
 mod wishes;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use wharf::{Events, Heard, Host};
-use wharf_agent::{Block, Run, RunEvent};
+use wharf_agent::{Run, RunEvent};
 use wharf_config::Config;
 
 use self::announce::Announced;
+use self::choosing::Choosing;
 use self::desk::{Desk, DeskNews};
 use self::editor::{Editor, Typed};
-use self::errands::{Done, Errands};
 use self::show::Show;
+use self::slash::Done;
+use self::start::ModelNames;
+use self::ticks::Ticks;
+use self::turns::{HeldBy, Turns};
 use crate::chat::Chat;
-use crate::chat::models::Models;
+use crate::chat::models::Chosen;
 use crate::control::{Control, Order};
+use crate::errands::Errands;
 use crate::failure::{Ending, Failure, Kind};
 use crate::fleet::Fleet;
 use crate::session::Session;
@@ -52,29 +58,32 @@ const LONGEST_STREAK: u32 = 200;
 struct Repl<'a> {
     session: &'a Session,
     fleet: &'a Fleet<'a>,
-    models: &'a Models,
+    /// For completion.
+    model_names: ModelNames,
     editor: Editor,
     desk: Desk<'a>,
     chat: Chat<'a>,
     show: Show,
-    errands: Errands<'a>,
+    errands: Errands<'a, Done>,
+    /// What was typed for the conversation, and waits.
+    turns: Turns<'a>,
+    choosing: Option<Choosing>,
     events: Events,
     configs: Option<mpsc::Receiver<Arc<Config>>>,
     control: Option<Control>,
     announced: Announced,
     run: Option<Run>,
+    ticks: Ticks,
     /// Events of the run in a row.
     heard_of_run: u32,
-    /// What was typed during the run.
-    queue: VecDeque<Vec<Block>>,
     /// When the next line may be typed at the latest.
     prompt_due: Option<Instant>,
-    /// Ctrl-C was the last thing typed.
-    interrupted: bool,
+    /// When Ctrl-C was typed, if nothing was since.
+    interrupted: Option<Instant>,
     /// No more is typed.
     over: bool,
-    /// What the last thing that went wrong was, for whoever reads the exit code.
-    worst: Option<Kind>,
+    /// What last went wrong, for whoever reads the exit code.
+    went_wrong: Option<Kind>,
 }
 
 /// What happened.
@@ -83,8 +92,12 @@ enum News {
     PromptDue,
     Desk(DeskNews),
     Run(Option<RunEvent>),
+    /// The run has talked long enough, and nobody else has anything to say.
+    NobodyElse,
     Tick,
     Errand(Done),
+    Turn(Done),
+    Chosen(Result<Box<Chosen>, Failure>),
     Host(Option<Heard>),
     Configured(Arc<Config>),
     Ordered(Order),
@@ -113,9 +126,8 @@ impl<'a> Repl<'a> {
                 break;
             }
         }
-        self.leave().await;
         // At a terminal everything was seen; a script wants to know.
-        let told = self.worst.filter(|_| !self.editor.is_terminal());
+        let told = self.went_wrong.filter(|_| !self.editor.is_terminal());
         Ok(told.map_or(Ending::Fine, Ending::Told))
     }
 
@@ -124,34 +136,44 @@ impl<'a> Repl<'a> {
         // Through a pipe, one thing is done after the other.
         let listens = !self.over && (self.editor.is_terminal() || self.is_idle());
         let due = self.prompt_due;
-        let runs = self.run.is_some();
+        let (runs, holder) = (self.run.is_some(), self.holder());
         let has_patience = self.heard_of_run < LONGEST_STREAK;
         tokio::select! {
             // In this order: what a run has said comes before what it asks, unless it does not stop talking.
             biased;
             typed = self.editor.next(), if listens => News::Typed(typed),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => News::PromptDue,
+            () = self.ticks.next(), if runs => News::Tick,
             event = next_of(&mut self.run), if has_patience => News::Run(event),
             news = self.desk.next() => News::Desk(news),
             done = self.errands.next() => News::Errand(done),
+            chosen = Choosing::next(&mut self.choosing) => News::Chosen(chosen),
+            done = self.turns.next(holder) => News::Turn(done),
             heard = self.events.next() => News::Host(heard),
             Some(config) = changed(&mut self.configs) => News::Configured(config),
             order = ordered(&mut self.control) => News::Ordered(order),
-            () = tokio::time::sleep(show::EVERY), if runs => News::Tick,
+            () = std::future::ready(()), if !has_patience => News::NobodyElse,
         }
     }
 
     async fn handle(&mut self, news: News) -> Result<Next, Failure> {
-        self.heard_of_run = if let News::Run(_) = news { self.heard_of_run + 1 } else { 0 };
+        self.heard_of_run = match news {
+            News::Run(_) => self.heard_of_run + 1,
+            // Time passes for everybody.
+            News::Tick => self.heard_of_run,
+            _ => 0,
+        };
         match news {
             News::Typed(typed) => return self.typed(typed).await,
             News::PromptDue => self.prompt(),
             News::Desk(news) => self.asked(news),
             News::Run(event) => self.ran(event).await?,
+            News::NobodyElse => {}
             News::Tick => self.tick(),
-            News::Errand(done) => return self.done(done).await,
+            News::Errand(done) | News::Turn(done) => return Ok(self.done(done).await),
+            News::Chosen(chosen) => self.chosen(chosen)?,
             News::Host(None) => return Ok(Next::Leave),
-            News::Host(Some(heard)) => self.announced.heard(&heard, self.session),
+            News::Host(Some(heard)) => self.announced.heard(&heard, self.host(), self.session),
             News::Configured(config) => self.reload_with(config),
             News::Ordered(order) => self.ordered(order),
         }
@@ -168,7 +190,12 @@ impl<'a> Repl<'a> {
 
     /// Whether nothing is under way.
     fn is_idle(&self) -> bool {
-        self.run.is_none() && self.errands.is_empty() && self.queue.is_empty()
+        self.holder() == HeldBy::Nobody && self.errands.is_empty() && self.turns.is_empty()
+    }
+
+    /// Who has the conversation. While a model is looked for, what is said waits for it.
+    fn holder(&self) -> HeldBy {
+        if self.run.is_some() || self.choosing.is_some() { HeldBy::Run } else { HeldBy::Nobody }
     }
 
     /// Lets the next line be typed.
@@ -184,18 +211,12 @@ impl<'a> Repl<'a> {
             self.catch_up();
         }
     }
+}
 
-    /// Ends what is under way and waits until it is written down.
-    async fn leave(&mut self) {
-        if let Some(mut run) = self.run.take() {
-            run.cancel();
-            // Its last turns are worth saving.
-            while let Some(event) = run.next().await {
-                self.chat.heard(&event);
-            }
-        }
-        self.session.console.clear();
-        self.chat.leave().await;
+impl Drop for Repl<'_> {
+    /// Whichever way it ends, what was said is saved, and servers hear that a run is over, before anything is closed.
+    fn drop(&mut self) {
+        self.chat.last_word(self.run.take(), |_| ());
     }
 }
 

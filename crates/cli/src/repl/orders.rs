@@ -31,13 +31,13 @@ impl Repl<'_> {
             };
             announce::reloaded(session, &reloaded);
             order.answer(rows::reloaded(&reloaded));
-            Ok(Wish::Nothing)
+            Ok(Wish::Reloaded(reloaded.changes))
         });
     }
 
     fn cancel_for(&mut self, order: Order) {
-        order.answer(json!({ "cancelled": self.run.is_some() }));
-        self.run.iter_mut().for_each(wharf_agent::Run::cancel);
+        let cancelled = self.stop();
+        order.answer(json!({ "cancelled": cancelled }));
     }
 }
 

@@ -220,6 +220,3 @@ fn result_text(block: &ResultBlock) -> String {
         ResultBlock::Image { media_type, data } => format!("[{media_type}, {} kB]", data.len() * 3 / 4 / 1000),
     }
 }
-
-/// How often the line is drawn anew.
-pub const EVERY: Duration = Duration::from_millis(100);

@@ -1,25 +1,29 @@
 //! How the REPL begins: the prompt first, then everything else.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use wharf::{Asker, Host, WhenAsked};
+use wharf::{Asker, WhenAsked};
 use wharf_agent::SavedConversation;
-use wharf_config::{Approval, Configured, Watch};
+use wharf_config::{Approval, Config, Configured, Watch};
+use wharf_spec::Admission;
 
 use super::Repl;
 use super::announce::Announced;
+use super::choosing::Why;
 use super::complete::{Completions, Other, Others};
 use super::desk::{Desk, rule_sink};
 use super::editor::{Editor, EditorOptions};
-use super::errands::{Done, Errands};
 use super::show::Show;
-use super::slash::Wish;
-use crate::chat::models::{Chosen, Models};
+use super::slash::{Done, Wish};
+use super::ticks::Ticks;
+use super::turns::Turns;
+use crate::chat::models::Models;
 use crate::chat::{self, Chat};
+use crate::configured::refers_to_secret;
 use crate::control::Control;
+use crate::errands::Errands;
 use crate::failure::{Failure, Outcome};
 use crate::fleet::{Fleet, Known, follow};
 use crate::hosting::{Standing, start_standing};
@@ -47,6 +51,10 @@ pub struct Args {
     dangerously_skip_permissions: bool,
 }
 
+/// The names of models, for completion: known to the REPL, read on the editor's thread.
+#[derive(Clone, Default)]
+pub struct ModelNames(Arc<Mutex<Vec<String>>>);
+
 impl Args {
     /// Whether any of it was given.
     pub fn is_any(&self) -> bool {
@@ -60,56 +68,57 @@ impl Args {
 
 /// Runs the REPL to its end. The prompt is there first; whatever is typed meanwhile waits.
 pub async fn run(args: &Args, session: &Session) -> Outcome {
-    let (known_host, model_names) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
+    let (known_host, model_names) = (Arc::new(OnceLock::new()), ModelNames::default());
     let editor = Editor::start(EditorOptions {
         console: session.console.clone(),
         history: session.configuration.state.as_ref().map(|state| state.join("history")),
         completions: Completions {
             host: Arc::clone(&known_host),
             runtime: Handle::current(),
-            others: Some(others(session, Arc::clone(&model_names))),
+            others: Some(others(session, model_names.clone())),
         },
     })?;
     let watch = watch(session).await?;
-    let known = Known::resolve(session, session.configuration.config()?.clone(), &[]).await;
-    let models = Models::of(session)?;
-    let _ = model_names.set(models.names());
-    let chosen = chosen(args, &models).await?;
+    let config = session.configuration.config()?;
+    let models = Models::of(session, config);
+    model_names.set(&models);
     let (mut desk, asker) = Desk::new(session);
-    // Before the host is made, which declares to servers what they may ask for.
-    desk.lend(chosen.as_ref().map(|chosen| chosen.model.clone()));
+    let model = models.called(args.model.as_deref());
+    if model.is_some() {
+        // Before the host is made, which declares to servers what they may ask for.
+        desk.promise();
+    }
+    let known = without_secrets(session, config).await;
     let host = start_standing(session, &known.entries, standing(args, session, asker, &editor)).await?;
     // Set once, here.
     let _ = known_host.set(host.clone());
-    let mut announced = Announced::default();
-    announced.begin(&known, session);
     if editor.is_terminal() {
         desk.ask_approvals(unapproved(&known));
     }
     let fleet = Fleet::new(session, host.clone(), known, &[]);
-    let mut chat = Chat::new(session, &host);
-    chosen.into_iter().for_each(|chosen| chat.choose(chosen));
-    greet(session, &fleet, &chat);
+    greet(session, &fleet, model);
     let mut repl = Repl {
         session,
         fleet: &fleet,
-        models: &models,
+        model_names,
         show: Show::new(session.console.clone(), Arc::clone(host.registry())),
         editor,
         desk,
-        chat,
+        chat: Chat::new(session, &host),
         errands: Errands::default(),
+        turns: Turns::default(),
+        choosing: None,
         events: host.events(),
         configs: Some(follow(watch)),
         control: Control::open(session),
-        announced,
+        announced: Announced::default(),
         run: None,
+        ticks: Ticks::begin(),
         heard_of_run: 0,
-        queue: VecDeque::new(),
         prompt_due: None,
-        interrupted: false,
+        interrupted: None,
         over: false,
-        worst: None,
+        went_wrong: None,
     };
     repl.begin_with(args).await;
     repl.live().await
@@ -117,10 +126,12 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 
 impl Repl<'_> {
     async fn begin_with(&mut self, args: &Args) {
+        self.announced.begin(&self.fleet.known(), self.session);
         self.announced.catch_up(self.host(), self.session);
-        if !self.editor.is_terminal() {
-            self.errands.send(settle(self.host()));
-        }
+        let patience = if self.editor.is_terminal() { Duration::ZERO } else { SETTLING };
+        self.errands.send(start_others(self.fleet, patience));
+        let why = if args.model.is_some() { Why::Started } else { Why::Usual };
+        self.choose(args.model.clone(), why);
         if let Some(id) = &args.resume {
             self.resume(Some(id.clone()).filter(|id| id != "last")).await;
         }
@@ -133,10 +144,10 @@ async fn watch(session: &Session) -> Result<Watch, Failure> {
 }
 
 /// Names for completion that no server knows.
-fn others(session: &Session, models: Arc<OnceLock<Vec<String>>>) -> Others {
+fn others(session: &Session, models: ModelNames) -> Others {
     let conversations = chat::directory(session);
     Arc::new(move |kind| match kind {
-        Other::Models => models.get().cloned().unwrap_or_default(),
+        Other::Models => models.read(),
         Other::Conversations => {
             let directory = conversations.as_deref();
             let saved = directory.and_then(|directory| SavedConversation::list(directory, LISTED).ok());
@@ -154,19 +165,22 @@ fn standing(args: &Args, session: &Session, asker: Arc<dyn Asker>, editor: &Edit
     }
 }
 
-/// The model to begin with. One that was named has to be there; that there is none is told when somebody talks to it.
-async fn chosen(args: &Args, models: &Models) -> Result<Option<Chosen>, Failure> {
-    match models.choose(args.model.as_deref()).await {
-        Ok(chosen) => Ok(Some(chosen)),
-        Err(failure) if args.model.is_some() => Err(failure),
-        Err(_) => Ok(None),
-    }
+/// What is configured, with the servers that can be had at once: nobody waits for a program that knows a secret but the
+/// one whose secret it is.
+async fn without_secrets(session: &Session, config: &Arc<Config>) -> Known {
+    let mut at_once = Config::clone(config);
+    at_once.servers.retain(|server| !refers_to_secret(server));
+    Known { config: Arc::clone(config), ..Known::resolve(session, Arc::new(at_once), &[]).await }
 }
 
-/// Waits for the servers: a script does not type again.
-async fn settle(host: &Host) -> Done {
-    let _ = tokio::time::timeout(SETTLING, host.settled()).await;
-    Ok(Wish::Nothing)
+/// Starts the servers whose secrets have to be looked up, then waits for all of them: a script does not type again.
+async fn start_others(fleet: &Fleet<'_>, patience: Duration) -> Done {
+    let config = Arc::clone(&fleet.known().config);
+    if config.servers.iter().any(refers_to_secret) {
+        fleet.reload(config).await;
+    }
+    let _ = tokio::time::timeout(patience, fleet.host.settled()).await;
+    Ok(Wish::Started)
 }
 
 /// The project's servers that nobody has looked at yet.
@@ -176,16 +190,28 @@ fn unapproved(known: &Known) -> Vec<Configured> {
 }
 
 /// One line: what this is, what there is, what to type.
-fn greet(session: &Session, fleet: &Fleet<'_>, chat: &Chat<'_>) {
+fn greet(session: &Session, fleet: &Fleet<'_>, model: Option<String>) {
     if !session.console.has_status() {
         return;
     }
-    let servers = match fleet.known().entries.len() {
+    let is_on = |server: &&Configured| server.admission() == Admission::Enabled;
+    let servers = match fleet.known().config.servers.iter().filter(is_on).count() {
         0 => "no servers".to_owned(),
         1 => "1 server".to_owned(),
         count => format!("{count} servers"),
     };
-    let model = chat.chosen().map_or("no model: /model says how to set one".to_owned(), |chosen| chosen.name.clone());
+    let model = model.unwrap_or_else(|| "no model: /model says how to set one".to_owned());
     let (name, model, help) = (paint(HEADING, "wharf"), paint(NAME, model), paint(QUIET, "/help"));
     session.console.say(format_args!("{name} {} · {servers} · {model} · {help}", env!("CARGO_PKG_VERSION")));
+}
+
+impl ModelNames {
+    /// From now on there are these.
+    pub fn set(&self, models: &Models) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = models.names();
+    }
+
+    fn read(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }

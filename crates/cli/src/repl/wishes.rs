@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use wharf::HostError;
+use wharf::Changes;
 use wharf_agent::Block;
 use wharf_config::{Config, load};
+use wharf_spec::Untrusted;
 
-use super::errands::Done;
-use super::slash::Wish;
+use super::choosing::Why;
+use super::slash::{Done, Wish};
 use super::{Next, Repl, announce};
-use crate::failure::Failure;
-use crate::fleet::Reloaded;
+use crate::failure::{Failure, Kind, LOG_IN};
+use crate::fleet::{Fleet, Reloaded};
 use crate::session::Session;
-use crate::style::{NAME, QUIET, paint};
+use crate::style::{NAME, paint};
 
 impl<'a> Repl<'a> {
-    pub(super) async fn done(&mut self, done: Done) -> Result<Next, Failure> {
+    pub(super) async fn done(&mut self, done: Done) -> Next {
         let next = match done {
             Ok(wish) => self.fulfil(wish).await,
             Err(failure) => {
@@ -26,7 +27,7 @@ impl<'a> Repl<'a> {
         if next == Next::GoOn && self.prompt_due.is_some() {
             self.prompt();
         }
-        Ok(next)
+        next
     }
 
     async fn fulfil(&mut self, wish: Wish) -> Next {
@@ -35,83 +36,67 @@ impl<'a> Repl<'a> {
             Wish::Leave => return Next::Leave,
             Wish::Clear => self.clear().await,
             Wish::Resume(id) => self.resume(id).await,
-            Wish::Model(name) => self.choose(&name).await,
+            Wish::Model(name) => self.choose(Some(name), Why::Asked),
             Wish::Cancel => self.cancel(),
             Wish::Reload => self.reload(),
-            Wish::LogIn(server) => self.desk.log_in(self.host(), &server),
-            Wish::Say(said) => self.begin(said).await,
+            Wish::Reloaded(changes) => self.reloaded(&changes),
+            Wish::Started => self.announced.begin(&self.fleet.known(), self.session),
+            Wish::LogIn(server) => self.log_in(&server),
+            Wish::Say(said) => self.begin(said),
         }
         Next::GoOn
     }
 
-    /// Begins a run, or lets it wait for the one under way.
-    pub(super) async fn begin(&mut self, said: Vec<Block>) {
-        if self.run.is_some() {
-            self.queue.push_back(said);
-            return self.session.console.say(paint(QUIET, "(it is said once this run is over; Ctrl-C cancels that)"));
-        }
+    /// Begins a run. Nobody else has the conversation: whoever says something waits for its turn.
+    pub(super) fn begin(&mut self, said: Vec<Block>) {
         if self.chat.chosen().is_none() {
-            match self.models.choose(None).await {
-                Ok(chosen) => self.chat.choose(chosen),
-                Err(failure) => return self.tell(failure),
-            }
+            return self.choose_for(said);
         }
         match self.chat.begin(said) {
-            Ok(run) => (self.run, self.interrupted) = (Some(run), false),
+            Ok(run) => (self.run, self.interrupted) = (Some(run), None),
             Err(failure) => self.tell(failure),
         }
     }
 
     fn cancel(&mut self) {
-        match &mut self.run {
-            Some(run) => run.cancel(),
-            None => self.session.console.say("nothing is running"),
+        if !self.stop() {
+            self.session.console.say("nothing is under way");
         }
     }
 
     async fn clear(&mut self) {
-        if self.is_running() {
-            return;
-        }
         self.chat.clear().await;
         self.session.console.say("a new conversation begins");
     }
 
-    async fn choose(&mut self, name: &str) {
-        match self.models.choose(Some(name)).await {
-            Ok(chosen) => {
-                self.session.console.say(format_args!("the model is {}", paint(NAME, &chosen.name)));
-                self.desk.lend(Some(chosen.model.clone()));
-                self.chat.choose(chosen);
-            }
-            Err(failure) => self.tell(failure),
+    /// Logs in where somebody can answer. In a pipe the next line would be taken for the answer.
+    fn log_in(&mut self, server: &str) {
+        if self.editor.is_terminal() {
+            return self.desk.log_in(self.host(), server);
         }
+        let failure = Failure::of(Kind::LoginNeeded, "logging in needs a terminal").about(server);
+        self.tell(failure.hint(format_args!("{LOG_IN} {server} logs in")));
     }
 
     /// Goes on with another conversation, and with the servers it had.
     pub(super) async fn resume(&mut self, id: Option<String>) {
-        if self.is_running() {
-            return;
-        }
         match self.chat.resume(id).await {
             Ok(going) => {
                 let console = &self.session.console;
                 going.problems.iter().for_each(|problem| console.warn(problem));
                 console.say(format_args!("going on with {} ({} turns)", paint(NAME, &going.id), going.turns));
                 for server in going.servers {
-                    self.errands.send(bring_back(self.session, self.host(), server));
+                    self.errands.send(bring_back(self.fleet, server));
                 }
             }
             Err(failure) => self.tell(failure),
         }
     }
 
-    /// Says so where a run has the conversation.
-    fn is_running(&self) -> bool {
-        if self.run.is_some() {
-            self.session.console.say("a run has the conversation; Ctrl-C or /cancel ends it");
-        }
-        self.run.is_some()
+    /// What is configured has changed, and with it what is known of servers and models.
+    fn reloaded(&mut self, changes: &Changes) {
+        self.announced.changed(changes, self.host(), self.session);
+        self.model_names.set(&self.models());
     }
 
     /// Looks at the configuration again, because somebody wants it to be looked at.
@@ -128,8 +113,9 @@ impl<'a> Repl<'a> {
         let (session, fleet) = (self.session, self.fleet);
         self.errands.send(async move {
             let config = read(session).await?;
-            tell(session, &fleet.reload(config).await);
-            Ok(Wish::Nothing)
+            let reloaded = fleet.reload(config).await;
+            tell(session, &reloaded);
+            Ok(Wish::Reloaded(reloaded.changes))
         });
     }
 
@@ -137,8 +123,9 @@ impl<'a> Repl<'a> {
     pub(super) fn reload_with(&mut self, config: Arc<Config>) {
         let (session, fleet) = (self.session, self.fleet);
         self.errands.send(async move {
-            announce::followed(session, &fleet.reload(config).await);
-            Ok(Wish::Nothing)
+            let reloaded = fleet.reload(config).await;
+            announce::followed(session, &reloaded);
+            Ok(Wish::Reloaded(reloaded.changes))
         });
     }
 }
@@ -150,15 +137,15 @@ pub(super) async fn read(session: &Session) -> Result<Arc<Config>, Failure> {
     read.map(Arc::new).map_err(Failure::other)
 }
 
-/// Connects a server that a conversation had.
-async fn bring_back(session: &Session, host: &wharf::Host, server: String) -> Done {
-    match host.ready(&server).await {
-        Ok(_) => {}
-        Err(HostError::UnknownServer { .. }) => {
-            session.console.warn(format_args!("the conversation had a server `{server}`, which is not configured now"));
-        }
-        // How a server fares is announced anyway.
-        Err(_) => {}
+/// Connects a server that a conversation had. How it fares is announced anyway.
+async fn bring_back(fleet: &Fleet<'_>, server: String) -> Done {
+    if fleet.known().config.server(&server).is_none() {
+        let server = Untrusted::new(server.as_str());
+        fleet
+            .session
+            .console
+            .warn(format_args!("the conversation had a server `{server}`, which is not configured now"));
     }
+    let _ = fleet.host.ready(&server).await;
     Ok(Wish::Nothing)
 }

@@ -6,14 +6,14 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use wharf_testkit::modeld::{Answer, Fail, Modeld, Say, Script};
 
-use crate::house::{House, working};
+use crate::house::{House, shell, working};
 use crate::signals::send;
-use crate::support::{Ran, finished};
+use crate::support::{Ran, WHARF, finished};
 
 /// A home with a demo server, and a model that plays a script.
-struct Stage {
-    house: House,
-    model: Modeld,
+pub struct Stage {
+    pub house: House,
+    pub model: Modeld,
 }
 
 impl Stage {
@@ -25,11 +25,15 @@ impl Stage {
     }
 
     fn with(server: &Value, turns: impl IntoIterator<Item = Answer>) -> Self {
-        let house = House::with(&json!({ "demo": server }));
-        Self { house, model: Modeld::start(Script::of(turns)).unwrap() }
+        Self::among(&json!({ "demo": server }), turns)
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// With these servers and no other.
+    pub fn among(servers: &Value, turns: impl IntoIterator<Item = Answer>) -> Self {
+        Self { house: House::with(servers), model: Modeld::start(Script::of(turns)).unwrap() }
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.house.command(arguments);
         let url = self.model.url();
         command.env("ANTHROPIC_BASE_URL", &url).env("OPENAI_BASE_URL", &url);
@@ -37,7 +41,7 @@ impl Stage {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> Ran {
         finished(self.command(arguments).output().unwrap())
     }
 
@@ -144,6 +148,62 @@ fn an_interrupt_withdraws_the_call_at_its_server() {
     assert_eq!(ended["ending"], "cancelled", "{}", ran.stdout);
     let trace = std::fs::read_to_string(trace).unwrap();
     assert!(trace.contains("\"notifications/cancelled\""), "{trace}");
+}
+
+/// What an interrupt cuts is saved as far as it came.
+#[test]
+fn an_interrupt_loses_nothing_that_was_said() {
+    let stage = Stage::trusting([Answer::text("Half of it, and not the rest.").held("gate", 4), Answer::text("Yes.")]);
+    let mut child = stage.command(&["run", "--json", "tell me"]).spawn().unwrap();
+    let mut told = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains(r#""event":"text""#) {
+        line.clear();
+        assert_ne!(told.read_line(&mut line).unwrap(), 0, "it ended early");
+    }
+    let said = serde_json::from_str::<Value>(&line).unwrap()["text"].as_str().unwrap().to_owned();
+    send("INT", &child);
+    let ran = finished(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert_eq!(stage.run(&["run", "--resume", "go on"]).code, Some(0));
+    let body = stage.model.requests()[1].body.to_string();
+    assert!(body.contains(said.trim()) && body.contains("go on"), "{said}: {body}");
+}
+
+/// A server that writes down that it was started, and then works.
+fn noted(noted: &std::path::Path) -> Value {
+    let mut server = shell(&format!("echo started >> {}; exec {WHARF} demo-server --stdio", noted.display()));
+    server["lazy"] = true.into();
+    server["trust"] = true.into();
+    server
+}
+
+#[test]
+fn a_server_that_was_never_used_is_not_started_for_a_conversation_that_is_gone_on_with() {
+    let stage = Stage::among(&json!({}), [Answer::text("Hello."), Answer::text("Again.")]);
+    let starts = stage.house.path("starts");
+    stage.house.configure(&json!({ "lazy": noted(&starts) }));
+    for arguments in [&["run", "first words"][..], &["run", "--resume", "second words"]] {
+        assert_eq!(stage.run(arguments).code, Some(0));
+    }
+    assert!(!starts.exists());
+}
+
+#[test]
+fn servers_of_a_conversation_are_woken_all_at_once() {
+    let call = Answer::call("mcp__lazy__echo", json!({"text": "ahoy"}));
+    let stage = Stage::among(&json!({}), [call, Answer::text("It said ahoy."), Answer::text("Again.")]);
+    let starts = stage.house.path("starts");
+    let started = || std::fs::read_to_string(&starts).unwrap().lines().count();
+    stage.house.configure(&json!({ "dead": working(), "lazy": noted(&starts) }));
+    // Its tools have to be known before the model calls one of them.
+    assert_eq!(stage.house.run(["tools", "lazy"]).code, Some(0));
+    let ran = stage.run(&["run", "say ahoy"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("→ ok"), "{ran:?}");
+    let before = started();
+    stage.house.configure(&json!({ "dead": shell("exec sleep 60"), "lazy": noted(&starts) }));
+    let ran = stage.run(&["run", "--resume", "--settle", "2", "again"]);
+    assert_eq!((ran.code, started()), (Some(0), before + 1), "{ran:?}");
 }
 
 #[test]

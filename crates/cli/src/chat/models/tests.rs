@@ -16,7 +16,9 @@ fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> Model
     let env = named.iter().chain(variables).map(|(name, value)| (name.into(), value.into())).collect();
     let around = Surroundings { env, cwd: directory.to_owned() };
     let console = Arc::new(Console::new(Manner { json: false, debug: false, color: ColorChoice::Never }));
-    Models::new(&Arc::new(Configuration::new(ConfigArgs::default(), &around, console))).unwrap()
+    let configuration = Arc::new(Configuration::new(ConfigArgs::default(), &around, console));
+    let config = Arc::clone(configuration.config().unwrap());
+    Models { configuration, config }
 }
 
 /// What was chosen, in a line: `name format url key`.
@@ -28,7 +30,11 @@ fn told(chosen: &Chosen) -> String {
 
 async fn check(settings: &str, variables: &[(&str, &str)], name: Option<&str>, expected: Result<&str, &str>) {
     let directory = tempfile::tempdir().unwrap();
-    let found = models(directory.path(), settings, variables).choose(name).await;
+    let models = models(directory.path(), settings, variables);
+    let (called, found) = (models.called(name), models.choose(name).await);
+    if let Ok(chosen) = &found {
+        assert_eq!(called.as_ref(), Some(&chosen.name));
+    }
     let found = found.map(|chosen| told(&chosen)).map_err(|failure| {
         assert_eq!(failure.kind, Kind::Usage);
         render(&failure)
@@ -93,6 +99,22 @@ async fn without_a_key_it_is_said_how_to_set_one() {
         (r#"{"providers": {"own": {"format": "chat", "baseUrl": "http://h"}}}"#, Some("own"), "--model own/MODEL"),
     ] {
         check(settings, &[("OPENAI_API_KEY", " ")], name, Err(expected)).await;
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_called_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let secret = r#"{"providers": {"openai": {"apiKey": "${secret:nobody-knows}"}}}"#;
+    for (settings, name, expected) in [
+        ("{}", None, None),
+        ("{}", Some("anthropic"), None),
+        (r#"{"model": "openai/x"}"#, None, None),
+        ("{}", Some("ollama/x"), Some("ollama/x")),
+        // Whether there is a key turns out when it is looked up.
+        (secret, None, Some("openai/gpt-5.6")),
+    ] {
+        assert_eq!(models(directory.path(), settings, &[]).called(name).as_deref(), expected, "{settings} {name:?}");
     }
 }
 

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use wharf_agent::{Block, Ending, Run, RunEvent};
 use wharf_config::{Config, load};
 
-use super::ended::ended;
 use super::events::Events;
 use super::spent::Spent;
 use super::text::Text;
 use crate::chat::Chat;
+use crate::chat::ended::ended;
 use crate::control::{Control, Order, Request, rows};
+use crate::errands::Errands;
 use crate::failure::{Failure, Outcome};
 use crate::fleet::Fleet;
 use crate::session::Session;
@@ -21,6 +22,8 @@ pub struct Driver<'a> {
     fleet: &'a Fleet<'a>,
     chat: Chat<'a>,
     control: Option<Control>,
+    /// What others have asked for, and takes its time.
+    errands: Errands<'a, ()>,
     /// Nothing once it is over.
     under_way: Option<UnderWay>,
 }
@@ -40,6 +43,7 @@ enum Show {
 enum News {
     Run(Option<RunEvent>),
     Ordered(Order),
+    Errand,
 }
 
 impl<'a> Driver<'a> {
@@ -52,7 +56,7 @@ impl<'a> Driver<'a> {
     ) -> Result<Self, Failure> {
         let run = chat.begin(said)?;
         let show = Show::new(fleet, &chat)?;
-        Ok(Self { fleet, chat, control, under_way: Some(UnderWay { run, show }) })
+        Ok(Self { fleet, chat, control, errands: Errands::default(), under_way: Some(UnderWay { run, show }) })
     }
 
     /// Goes on until the run is over. Dropped before, the run is cancelled, and its servers are told.
@@ -62,7 +66,9 @@ impl<'a> Driver<'a> {
                 News::Run(Some(RunEvent::Ended(ending))) => return self.over(&ending).await,
                 News::Run(Some(event)) => self.heard(&event)?,
                 News::Run(None) => return Err(Failure::other("the run was lost on the way")),
-                News::Ordered(order) => self.ordered(order).await,
+                News::Ordered(order) => self.ordered(order),
+                // Whoever asked was told.
+                News::Errand => {}
             }
         }
     }
@@ -73,6 +79,7 @@ impl<'a> Driver<'a> {
             biased;
             event = next_of(&mut self.under_way) => News::Run(event),
             order = ordered(&mut self.control) => News::Ordered(order),
+            () = self.errands.next() => News::Errand,
         }
     }
 
@@ -89,13 +96,13 @@ impl<'a> Driver<'a> {
         }
     }
 
-    async fn ordered(&mut self, order: Order) {
+    fn ordered(&mut self, order: Order) {
         match order.request.clone() {
             Request::List => reply(order, rows::list(self.fleet)),
             Request::One(id) => reply(order, rows::one(self.fleet, &id)),
             Request::Reload => {
-                let reloaded = reload(self.fleet).await;
-                reply(order, reloaded);
+                let fleet = self.fleet;
+                self.errands.send(async move { reply(order, reload(fleet).await) });
             }
             Request::Cancel => {
                 self.under_way.iter_mut().for_each(|under_way| under_way.run.cancel());
@@ -106,20 +113,17 @@ impl<'a> Driver<'a> {
 }
 
 impl Drop for Driver<'_> {
-    /// What is still under way is withdrawn, and servers hear of it before they are closed.
+    /// What is still under way is withdrawn: servers hear of it, and what was said is saved, before anything is closed.
     fn drop(&mut self) {
-        if let Some(UnderWay { mut run, mut show }) = self.under_way.take() {
-            run.cancel();
-            self.fleet.session.last_word(async move {
-                while let Some(event) = run.next().await {
-                    // Nobody is left to be told of what cannot be shown.
-                    if let RunEvent::Ended(ending) = &event {
-                        return drop(show.over(ending));
-                    }
-                    let _ = show.event(&event);
-                }
-            });
-        }
+        let Some(UnderWay { run, show }) = self.under_way.take() else { return };
+        let mut show = Some(show);
+        self.chat.last_word(Some(run), move |event| {
+            // Nobody is left to be told of what cannot be shown.
+            let _ = match event {
+                RunEvent::Ended(ending) => show.take().map_or(Ok(()), |show| show.over(ending).map(|_| ())),
+                event => show.as_mut().map_or(Ok(()), |show| show.event(event)),
+            };
+        });
     }
 }
 

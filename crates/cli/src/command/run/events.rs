@@ -8,8 +8,8 @@ use wharf_agent::{Ending, ResultBlock, RunEvent};
 use wharf_spec::ServerName;
 use wharf_wire::Raw;
 
-use super::ended::{failure, word};
 use super::spent::{Spent, Usage};
+use crate::chat::ended::{failure, word};
 use crate::chat::tool_name::ToolName;
 use crate::clock::millis;
 use crate::console::Console;

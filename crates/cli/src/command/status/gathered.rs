@@ -87,10 +87,18 @@ fn row(parts: &Gathered<'_>, server: &Configured) -> Row {
         Admission::Unapproved => row.state = State::Unapproved,
         Admission::Enabled => match parts.host.status_of(server.name.as_str()) {
             Ok(status) => known(&mut row, parts, &status),
-            Err(_) => row.failure = parts.failures.iter().find(|(id, _)| *id == row.id).map(|(_, why)| Arc::clone(why)),
+            Err(_) => absent(&mut row, parts),
         },
     }
     row
+}
+
+/// Fills in why the host does not know a server. Where nothing is wrong with it, its secrets are being looked up.
+fn absent(row: &mut Row, parts: &Gathered<'_>) {
+    match parts.failures.iter().find(|(id, _)| *id == row.id) {
+        Some((_, why)) => row.failure = Some(Arc::clone(why)),
+        None => row.state = State::Connecting,
+    }
 }
 
 /// How a server is spoken to, in a word.

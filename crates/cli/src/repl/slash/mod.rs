@@ -9,14 +9,16 @@ mod permissions;
 mod prompt;
 mod resume;
 #[cfg(test)]
-mod stage;
+pub mod stage;
 #[cfg(test)]
 mod tests;
 mod tools;
 
+use wharf::Changes;
 use wharf_agent::Block;
 
 use self::grammar::{Command, Read};
+use super::turns::Turn;
 use crate::chat::models::Models;
 use crate::failure::Failure;
 use crate::fleet::Fleet;
@@ -26,7 +28,6 @@ pub use self::grammar::grammar;
 /// What a command works with.
 pub struct Post<'a> {
     pub fleet: &'a Fleet<'a>,
-    pub models: &'a Models,
     /// What the conversation is like now.
     pub facts: ChatFacts,
 }
@@ -43,8 +44,6 @@ pub struct ChatFacts {
     pub tokens: u64,
     /// Tokens that fit into the model's context, where there is a model.
     pub context: Option<u64>,
-    /// Whether a run is under way.
-    pub running: bool,
 }
 
 /// What the REPL itself is to do after a command.
@@ -58,15 +57,22 @@ pub enum Wish {
     Resume(Option<String>),
     /// Use this model.
     Model(String),
-    /// Cancel the run.
+    /// Cancel the run, and the messages that wait.
     Cancel,
     /// Look at the configuration again.
     Reload,
+    /// Take note of what has become of the servers that are configured.
+    Reloaded(Changes),
+    /// Take note that everything that is configured was tried.
+    Started,
     /// Log in at this server.
     LogIn(String),
     /// Say this to the agent.
     Say(Vec<Block>),
 }
+
+/// What came of something that took its time.
+pub type Done = Result<Wish, Failure>;
 
 /// Performs a command, given without its slash. Everything it has to say goes to the console. It may take long: others
 /// go on meanwhile.
@@ -88,17 +94,33 @@ async fn obey(command: Command, post: &Post<'_>) -> Result<Wish, Failure> {
         Command::Model { model } => model::run(model.as_deref(), post),
         Command::Clear => Ok(Wish::Clear),
         Command::Resume { conversation } => resume::run(conversation, post).await,
-        Command::Cancel => cancel(post),
+        Command::Cancel => Ok(Wish::Cancel),
         Command::Help { command } => help::run(&command, post),
         Command::Exit => Ok(Wish::Leave),
     }
 }
 
-fn cancel(post: &Post<'_>) -> Result<Wish, Failure> {
-    if post.facts.running { Ok(Wish::Cancel) } else { post.say("nothing is under way") }
+/// What a command, given without its slash, is in the conversation; nothing where it does not have to wait for its turn.
+pub fn turn(line: &str) -> Option<Turn> {
+    match grammar::read(line, None) {
+        Ok(Read::Command(Command::Prompt(_))) => Some(Turn::Message),
+        Ok(Read::Command(Command::Clear | Command::Resume { conversation: Some(_) })) => Some(Turn::Change),
+        _ => None,
+    }
+}
+
+/// Whether there is a command of the name that a text begins with.
+pub fn is_command(text: &str) -> bool {
+    let name = text.strip_prefix('/').and_then(|line| line.split_whitespace().next());
+    name.is_some_and(|name| grammar().find_subcommand(name).is_some())
 }
 
 impl Post<'_> {
+    /// The models that are configured now.
+    fn models(&self) -> Models {
+        Models::of(self.fleet.session, &self.fleet.known().config)
+    }
+
     /// The width that what is printed has to fit into.
     fn width(&self) -> Option<usize> {
         self.fleet.session.console.width()

@@ -9,7 +9,7 @@ use crate::style::{GOOD, NAME, QUIET, paint};
 pub fn run(model: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
     match model {
         Some(model) => Ok(Wish::Model(model.to_owned())),
-        None => post.print(text(post.facts.model.as_deref(), &post.models.names())),
+        None => post.print(text(post.facts.model.as_deref(), &post.models().names())),
     }
 }
 

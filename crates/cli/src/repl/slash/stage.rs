@@ -10,7 +10,6 @@ use wharf_client::{ClosureServer, ToolReply};
 use wharf_spec::{ServerName, Surroundings};
 
 use super::{ChatFacts, Post};
-use crate::chat::models::Models;
 use crate::command::Edge;
 use crate::configured::ConfigArgs;
 use crate::failure::Ending;
@@ -30,8 +29,7 @@ pub fn play(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(
         let known =
             Known { config: session.configuration.config()?.clone(), entries: Vec::new(), failures: Vec::new() };
         let fleet = Fleet::new(session, host.clone(), known, &[]);
-        let models = Models::of(session)?;
-        scene(&Post { fleet: &fleet, models: &models, facts: ChatFacts::default() }).await;
+        scene(&Post { fleet: &fleet, facts: ChatFacts::default() }).await;
         host.close().await;
         Ok(Ending::Fine)
     });

@@ -4,8 +4,9 @@ use wharf::State;
 use wharf_agent::Block;
 
 use super::stage::{HARBOUR, harbour, play};
-use super::{Post, Wish, perform};
+use super::{Post, Wish, is_command, perform, turn};
 use crate::failure::{Kind, render};
+use crate::repl::turns::Turn;
 
 /// How a command ends: what the REPL is to do, or what is wrong and what to do about it.
 async fn told(line: &str, post: &Post<'_>) -> String {
@@ -34,7 +35,7 @@ fn commands_end_in_wishes_or_say_what_is_wrong() {
             ("clear", "Clear"),
             ("resume last", "Resume(None)"),
             ("resume abc", "Resume(Some(\"abc\"))"),
-            ("cancel", "Nothing"),
+            ("cancel", "Cancel"),
             ("exit", "Leave"),
             ("mcp harbor", "error: there is no server and no command `harbor`.\n  hint: did you mean `harbour`?"),
             (
@@ -52,6 +53,36 @@ fn commands_end_in_wishes_or_say_what_is_wrong() {
             assert!(told.starts_with(expected), "{line}: {told}");
         }
     });
+}
+
+#[test]
+fn what_belongs_to_the_conversation_waits_for_its_turn() {
+    for (line, expected) in [
+        ("prompt harbour welcome name=Ada", Some(Turn::Message)),
+        ("clear", Some(Turn::Change)),
+        ("resume last", Some(Turn::Change)),
+        ("resume", None),
+        ("clear --help", None),
+        ("prompt", None),
+        ("cancel", None),
+        ("mcp", None),
+    ] {
+        assert_eq!(turn(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn a_command_is_what_there_is() {
+    for (text, expected) in [
+        ("/mcp", true),
+        ("/quit", true),
+        ("/mcp list-tools x", true),
+        ("/srv,/home", false),
+        ("/", false),
+        ("mcp", false),
+    ] {
+        assert_eq!(is_command(text), expected, "{text}");
+    }
 }
 
 #[test]

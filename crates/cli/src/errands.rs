@@ -1,0 +1,66 @@
+//! What takes its time while a loop goes on: commands, reloads, reconnections.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+/// Errands under way. Dropped, they are dropped too.
+pub struct Errands<'a, T>(Vec<Pin<Box<dyn Future<Output = T> + 'a>>>);
+
+impl<T> Default for Errands<'_, T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'a, T> Errands<'a, T> {
+    pub fn send(&mut self, errand: impl Future<Output = T> + 'a) {
+        self.0.push(Box::pin(errand));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What comes of the next one to be done; of those that are done, in the order they were sent. Never, where there is
+    /// none. Dropped while it waits, nothing is lost.
+    pub async fn next(&mut self) -> T {
+        poll_fn(|context| {
+            for at in 0..self.0.len() {
+                if let Poll::Ready(done) = self.0[at].as_mut().poll(context) {
+                    drop(self.0.remove(at));
+                    return Poll::Ready(done);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::oneshot;
+
+    #[tokio::test]
+    async fn whoever_is_done_first_is_told_first() {
+        let mut errands = Errands::default();
+        let (slow, waits) = oneshot::channel();
+        errands.send(async { waits.await.unwrap() });
+        errands.send(async { 2 });
+        assert_eq!(errands.next().await, 2);
+        slow.send(1).unwrap();
+        assert_eq!(errands.next().await, 1);
+        assert!(errands.is_empty());
+    }
+
+    #[tokio::test]
+    async fn those_that_are_done_keep_their_order() {
+        let mut errands = Errands::default();
+        (1..=4).for_each(|number| errands.send(async move { number }));
+        for expected in 1..=4 {
+            assert_eq!(errands.next().await, expected);
+        }
+    }
+}

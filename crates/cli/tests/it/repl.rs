@@ -1,0 +1,269 @@
+//! The REPL at a terminal and through a pipe, against a model API that says what a script tells it to.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use wharf_testkit::modeld::{Answer, Fail};
+use wharf_testkit::oracle::until;
+use wharf_testkit::pty::{PATIENCE, Terminal};
+
+use crate::house::{shell, working};
+use crate::run::Stage;
+use crate::support::{Ran, WHARF, finished};
+
+/// What stands before a line.
+const PROMPT: &str = "\u{203a} ";
+/// What is said of a message that has to wait.
+const WAITS: &str = "it is said once what is under way is over";
+
+/// Starts the REPL and waits for its prompt.
+fn terminal(stage: &Stage) -> Terminal {
+    let mut terminal = Terminal::start(&stage.command(&[]));
+    terminal.expect(PROMPT);
+    terminal
+}
+
+/// Types a line and waits until the next one can be typed.
+fn line(terminal: &mut Terminal, text: &str) {
+    terminal.line(text);
+    terminal.expect(text);
+    terminal.expect(PROMPT);
+}
+
+fn leave(mut terminal: Terminal) -> String {
+    terminal.line("/exit");
+    let ended = terminal.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.shown);
+    ended.shown
+}
+
+/// Runs a script.
+fn piped(stage: &Stage, script: &str) -> Ran {
+    let mut child = stage.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    finished(child.wait_with_output().unwrap())
+}
+
+/// Asks for the table of servers until one of them is as wanted.
+#[track_caller]
+fn await_state(terminal: &mut Terminal, server: &str, state: &str) {
+    let mut shown = String::new();
+    let came = until(PATIENCE, || {
+        terminal.line("/mcp");
+        shown = terminal.expect("for more details");
+        shown.lines().any(|line| line.contains(&format!("│ {server} ")) && line.contains(state))
+    });
+    assert!(came, "{server} never was {state}:\n{shown}");
+}
+
+/// A pipe with a name at which somebody waits for a line.
+struct Gate {
+    path: PathBuf,
+    /// Held, so that neither end waits for the other.
+    ends: File,
+}
+
+impl Gate {
+    fn new(path: PathBuf) -> Self {
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let ends = File::options().read(true).write(true).open(&path).unwrap();
+        Self { path, ends }
+    }
+
+    /// Lets the one through who waits.
+    fn say(&mut self, text: &str) {
+        self.ends.write_all(format!("{text}\n").as_bytes()).unwrap();
+    }
+
+    /// A server that works once somebody lets it.
+    fn server(&self) -> Value {
+        shell(&format!("read line < {}; exec {WHARF} demo-server --stdio", self.path.display()))
+    }
+}
+
+/// A home with a server that does not start before its gate is opened.
+fn starting(turns: impl IntoIterator<Item = Answer>) -> (Stage, Gate) {
+    let stage = Stage::among(&json!({}), turns);
+    let gate = Gate::new(stage.house.path("gate"));
+    stage.house.configure(&json!({ "slow": gate.server() }));
+    (stage, gate)
+}
+
+#[tokio::test]
+async fn what_is_typed_for_the_conversation_keeps_its_order() {
+    let (stage, mut gate) = starting(["One.", "Two.", "Three."].map(Answer::text));
+    let mut terminal = terminal(&stage);
+    line(&mut terminal, "say it first");
+    for text in ["say it second", "/clear", "say it third"] {
+        line(&mut terminal, text);
+    }
+    gate.say("go");
+    for text in ["One.", "Two.", "a new conversation begins", "Three."] {
+        terminal.expect(text);
+    }
+    for (number, expected) in [(1, "first"), (2, "first second"), (3, "third")] {
+        let body = stage.model.await_request(number).await.body.to_string();
+        let said: Vec<&str> =
+            ["first", "second", "third"].into_iter().filter(|word| body.contains(&format!("say it {word}"))).collect();
+        assert_eq!(said.join(" "), expected, "{number}");
+    }
+    assert_eq!(leave(terminal).matches(WAITS).count(), 2);
+}
+
+#[tokio::test]
+async fn ctrl_c_takes_back_what_is_not_said_yet() {
+    let (stage, mut gate) = starting([Answer::text("Well.")]);
+    let mut terminal = terminal(&stage);
+    // Nothing is said before what it mentions is read.
+    line(&mut terminal, "delete the branch of @slow:demo://greeting");
+    line(&mut terminal, "and the other one");
+    terminal.control('c');
+    terminal.expect("(2 messages are not said any more)");
+    line(&mut terminal, "and everything of @slow:demo://greeting");
+    terminal.line("/cancel");
+    terminal.expect("(a message is not said any more)");
+    terminal.line("/cancel");
+    terminal.expect("nothing is under way");
+    gate.say("go");
+    terminal.line("say hello");
+    terminal.expect("Well.");
+    let said = stage.model.await_request(1).await.body["messages"].to_string();
+    assert!(said.contains("say hello") && !said.contains("branch") && !said.contains("everything"), "{said}");
+    leave(terminal);
+}
+
+#[tokio::test]
+async fn a_conversation_is_left_once_its_run_is_over() {
+    let stage = Stage::among(&json!({}), [Answer::text("Never.").held("gate", 0), Answer::text("Hello.")]);
+    let mut terminal = terminal(&stage);
+    terminal.line("take your time");
+    stage.model.await_request(1).await;
+    line(&mut terminal, "and hurry");
+    terminal.line("/clear");
+    terminal.expect("it is done once what is under way is over");
+    terminal.control('c');
+    terminal.expect("(a message is not said any more)");
+    terminal.expect("cancelled");
+    terminal.expect("a new conversation begins");
+    terminal.line("say hello");
+    terminal.expect("Hello.");
+    let body = stage.model.await_request(2).await.body.to_string();
+    assert!(!body.contains("take your time") && !body.contains("and hurry"), "{body}");
+    leave(terminal);
+}
+
+#[test]
+fn nobody_waits_for_a_secret_but_who_needs_it() {
+    let stage = Stage::among(&json!({}), [Answer::text("At last.")]);
+    let (mut key, mut token) = (Gate::new(stage.house.path("key")), Gate::new(stage.house.path("token")));
+    let mut locked = working();
+    locked["env"] = json!({"TOKEN": "${secret:token}"});
+    let provider =
+        json!({"format": "anthropic", "baseUrl": stage.model.url(), "apiKey": "${secret:key}", "model": "m"});
+    let program = format!("read line < {}/{{name}}; echo $line", stage.house.path("").display());
+    let settings = json!({
+        "secretCommand": ["sh", "-c", program],
+        "model": "own",
+        "providers": {"own": provider},
+        "mcpServers": {"open": working(), "locked": locked},
+    });
+    stage.house.write("home/.config/wharf/config.json", &settings.to_string());
+    let mut terminal = terminal(&stage);
+    terminal.expect("2 servers · own/m");
+    await_state(&mut terminal, "open", "ready");
+    await_state(&mut terminal, "locked", "connecting");
+    line(&mut terminal, "say hello");
+    token.say("t-1");
+    await_state(&mut terminal, "locked", "ready");
+    assert!(stage.model.requests().is_empty());
+    key.say("k-1");
+    terminal.expect("At last.");
+    leave(terminal);
+}
+
+#[test]
+fn a_model_that_is_configured_meanwhile_is_used() {
+    let stage = Stage::among(&json!({}), [Answer::text("Here I am.")]);
+    let mut command = stage.command(&[]);
+    for variable in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"] {
+        command.env_remove(variable);
+    }
+    let mut terminal = Terminal::start(&command);
+    terminal.expect("no model");
+    terminal.line("are you there?");
+    terminal.expect("no key is set");
+    let provider = json!({"format": "anthropic", "baseUrl": stage.model.url(), "apiKey": "k-1", "model": "m"});
+    let settings = json!({"model": "own", "providers": {"own": provider}, "mcpServers": {}});
+    stage.house.write("home/.config/wharf/config.json", &settings.to_string());
+    terminal.line("/mcp reload");
+    terminal.expect("configuration read again");
+    terminal.line("/model");
+    terminal.expect("own/m");
+    terminal.line("are you there now?");
+    terminal.expect("Here I am.");
+    leave(terminal);
+}
+
+#[test]
+fn a_server_that_fails_after_an_edit_is_told_of_again() {
+    let lost = |path: &str| json!({ "lost": {"command": path} });
+    let stage = Stage::among(&lost("/nowhere/one"), []);
+    let mut terminal = terminal(&stage);
+    terminal.expect("MCP server `lost` unavailable");
+    stage.house.configure(&lost("/nowhere/two"));
+    terminal.expect("changed lost");
+    terminal.expect("MCP server `lost` unavailable");
+    leave(terminal);
+}
+
+#[test]
+fn a_script_ends_with_what_went_wrong() {
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for (script, turns, code, told) in [
+        ("hello\n", vec![Answer::text("Well.")], 0, ""),
+        ("/mcp connect nope\nhello\n", vec![Answer::text("Well.")], 2, "there is no server `nope`"),
+        ("hello\n", vec![Answer::fail(Fail::Status(401, None))], 4, "ANTHROPIC_API_KEY"),
+        ("hello\nagain\n", vec![Answer::fail(Fail::Status(400, None)), Answer::text("Well.")], 1, "400"),
+        ("/mcp auth web\ny\n", vec![Answer::text("Why?")], 4, "wharf auth web"),
+        ("/model antropic/x\n", vec![], 0, "the model is anthropic/antropic/x"),
+    ] {
+        let stage = Stage::among(&json!({ "web": {"url": format!("http://{unused}/mcp"), "lazy": true} }), turns);
+        let ran = piped(&stage, script);
+        assert!(ran.code == Some(code) && ran.stderr.contains(told), "{script}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_model_that_is_named_has_to_be_there() {
+    let stage = Stage::among(&json!({}), []);
+    let ran = stage.run(&["--model", "openai/"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut command = stage.command(&["--model", "openai/x"]);
+    let ran = finished(command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").output().unwrap());
+    assert!(ran.code == Some(2) && ran.stderr.contains("set OPENAI_API_KEY"), "{ran:?}");
+}
+
+/// A window that is closed in the middle of an answer.
+#[tokio::test]
+async fn a_signal_loses_nothing_that_was_said() {
+    for signal in ["TERM", "HUP"] {
+        let half = Answer::text("Half of it.\n\nAnd not the rest.").held("gate", 4);
+        let stage = Stage::among(&json!({}), [half, Answer::text("Yes.")]);
+        let mut terminal = terminal(&stage);
+        terminal.line("tell me");
+        terminal.expect("Half of it.");
+        send(signal, terminal.pid());
+        assert_eq!(terminal.end().code, Some(130));
+        assert_eq!(stage.run(&["run", "--resume", "go on"]).code, Some(0));
+        let body = stage.model.await_request(2).await.body.to_string();
+        assert!(body.contains("Half of it.") && body.contains("go on"), "{signal}: {body}");
+    }
+}
+
+fn send(signal: &str, process: u32) {
+    let sent = Command::new("kill").args([format!("-{signal}"), process.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
