@@ -13,7 +13,7 @@ use wharf_config::Layer;
 use wharf_net::NetOptions;
 use wharf_spec::HttpSpec;
 
-pub use browser::{Showing, visitor};
+pub use browser::{Showing, visitor, visitors};
 pub use vault::{LazyVault, Place};
 
 use crate::configured::Configuration;

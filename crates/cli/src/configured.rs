@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use clap::Args;
 use tokio::sync::oneshot;
 use wharf_config::{
-    Approval, Config, Configured, Places, Problem, Referred, Resolving, RuleText, SecretStore, Settings, Severity, load,
+    Approval, Config, Configured, Places, Problem, Reader, Referred, Resolving, RuleText, SecretStore, Settings,
+    Severity,
 };
 use wharf_policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf_spec::{Admission, ServerEntry, ServerSpec, Surroundings};
@@ -51,6 +52,8 @@ pub struct Configuration {
     pub around: Surroundings,
     /// What `--account` says, which goes before what entries say.
     pub account: Option<String>,
+    /// Whoever looks at the files again does so with this, so that all know what a file said before it broke.
+    pub reader: Reader,
     console: Arc<Console>,
     strict: bool,
     loaded: OnceLock<Arc<Config>>,
@@ -59,8 +62,8 @@ pub struct Configuration {
 impl Configuration {
     pub fn new(args: ConfigArgs, around: &Surroundings, console: Arc<Console>) -> Self {
         let (places, state) = whereabouts(&args, around);
-        let strict = args.strict_config;
-        Self { places, state, around: around.clone(), account: None, console, strict, loaded: OnceLock::new() }
+        let (reader, strict) = (Reader::new(places.clone(), around.clone()), args.strict_config);
+        Self { places, state, around: around.clone(), account: None, reader, console, strict, loaded: OnceLock::new() }
     }
 
     /// Everything that is configured; read once. The first time, what is wrong with files is told as warnings; what is
@@ -69,7 +72,7 @@ impl Configuration {
         let mut is_new = false;
         let config = self.loaded.get_or_init(|| {
             is_new = true;
-            Arc::new(load(&self.places, &self.around))
+            Arc::new(self.reader.read())
         });
         if self.strict
             && let Some(first) = config.problems.first()

@@ -1,18 +1,23 @@
 //! The servers of a host that stays: what is configured, what of it the host keeps, and how that follows the files.
 
+mod reloaded;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Semaphore, mpsc};
-use wharf::{Changes, Host, HostError};
-use wharf_config::{Config, Configured, Problem, Watch};
-use wharf_spec::{Admission, ServerEntry, ServerName};
+use wharf::{Host, HostError};
+use wharf_auth::AuthSettings;
+use wharf_config::{Config, Configured, Watch};
+use wharf_spec::{Admission, ServerEntry, ServerName, ServerSpec};
 
 use crate::command::status::gathered::{Gathered, Row, gather};
 use crate::configured::rules_of;
 use crate::failure::Failure;
 use crate::hosting::Hosted;
 use crate::session::Session;
+
+pub use reloaded::Reloaded;
 
 /// A host and what it was told to keep.
 pub struct Fleet<'a> {
@@ -30,17 +35,9 @@ pub struct Fleet<'a> {
 pub struct Known {
     pub config: Arc<Config>,
     pub entries: Vec<ServerEntry>,
-    /// Why servers that are switched on are not in the host.
+    /// Why servers that are switched on cannot be had as they are written. One that could be had before, and is written
+    /// as it was, is among the entries all the same.
     pub failures: Vec<(String, Arc<Failure>)>,
-}
-
-/// What a look at the files has changed.
-pub struct Reloaded {
-    pub changes: Changes,
-    /// What is wrong with the configuration and was not before.
-    pub problems: Vec<Problem>,
-    /// Why the rules stay as they were, if they do.
-    pub refused: Option<wharf_policy::Problem>,
 }
 
 impl Known {
@@ -67,6 +64,30 @@ impl Known {
         }
         Self { config, entries, failures }
     }
+
+    /// The same; a server that is written as it was before and cannot be had now stays what it was.
+    fn keeping(mut self, before: &Self) -> Self {
+        let is_same = |name: &str| match (self.config.server(name), before.config.server(name)) {
+            (Some(now), Some(then)) => is_written_alike(now, then),
+            _ => false,
+        };
+        let has_failed = |entry: &&ServerEntry| self.failures.iter().any(|(name, _)| name == entry.name.as_str());
+        let kept = before.entries.iter().filter(has_failed).filter(|entry| is_same(entry.name.as_str()));
+        let kept: Vec<ServerEntry> = kept.cloned().collect();
+        self.entries.extend(kept);
+        self
+    }
+
+    /// The project's servers that wait for somebody to look at them.
+    pub fn unapproved(&self) -> impl Iterator<Item = &Configured> {
+        let waits = |server: &&Configured| server.admission() == Admission::Unapproved && server.described.is_ok();
+        self.config.servers.iter().chain(&self.config.beside).filter(waits)
+    }
+}
+
+/// Whether two entries of a name say the same at the same place, wherever in its file that is.
+fn is_written_alike(one: &Configured, other: &Configured) -> bool {
+    (one.layer, &one.place.file, &one.written) == (other.layer, &other.place.file, &other.written)
 }
 
 impl<'a> Fleet<'a> {
@@ -94,30 +115,41 @@ impl<'a> Fleet<'a> {
         gather(&Gathered { session: self.session, config, host: &self.host, entries, failures, ids: &self.ids })
     }
 
-    /// Makes what is configured now what the host keeps.
+    /// Looks at the files and makes what they say what the host keeps.
     ///
-    /// Where the rules cannot hold, nothing changes: servers are not brought up without the rules that came with them.
-    pub async fn reload(&self, config: Arc<Config>) -> Reloaded {
-        // Never closed; one after the other.
+    /// One look after the other, so that what was read last holds. Where the rules cannot hold, nothing changes: servers
+    /// are not brought up without the rules that came with them.
+    pub async fn reload(&self) -> Result<Reloaded, Failure> {
+        // Never closed.
         let _changing = self.changing.acquire().await;
-        let config = self.switched(config);
-        let before = Arc::clone(&self.known().config);
-        let problems = config.problems.iter().filter(|problem| !before.problems.contains(problem)).cloned().collect();
-        let known = Arc::new(Known::resolve(self.session, config, &self.ids).await);
-        let (entries, rules) = (known.entries.clone(), rules_of(&known.config.settings));
-        if let Err(refused) = self.host.set_rules(rules) {
-            return Reloaded { changes: Changes::default(), problems, refused: Some(refused) };
+        let reader = self.session.configuration.reader.clone();
+        let config = tokio::task::spawn_blocking(move || reader.read()).await.map_err(Failure::other)?;
+        Ok(self.take_over(Arc::new(config)).await)
+    }
+
+    /// Makes what is known to be configured what the host keeps, without another look at the files.
+    pub async fn bring_up(&self) {
+        let _changing = self.changing.acquire().await;
+        let config = Arc::clone(&self.known().config);
+        self.take_over(config).await;
+    }
+
+    async fn take_over(&self, config: Arc<Config>) -> Reloaded {
+        let before = self.known();
+        let known = Known::resolve(self.session, self.switched(config), &self.ids).await.keeping(&before);
+        if let Err(rule) = self.host.set_rules(rules_of(&known.config.settings)) {
+            return Reloaded::refused(&before, &known, &rule);
         }
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
-        Reloaded { changes: self.host.set_servers(entries).await, problems, refused: None }
+        let (entries, known) = (known.entries.clone(), Arc::new(known));
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&known);
+        Reloaded::new(&before, &known, &self.host.set_servers(entries).await)
     }
 
     /// Switches a server on for this session, also one that its file switches off.
     pub async fn enable(&self, name: &ServerName) -> Result<(), HostError> {
         if self.host.status_of(name.as_str()).is_err() {
             self.switched_on.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
-            let config = Arc::clone(&self.known().config);
-            self.reload(config).await;
+            self.bring_up().await;
         }
         self.host.enable(name.as_str()).await
     }
@@ -135,25 +167,35 @@ impl<'a> Fleet<'a> {
         Arc::new(config)
     }
 
+    /// How a server wants to be logged in at.
+    pub fn login_of(&self, name: &str) -> AuthSettings {
+        let known = self.known();
+        match known.entries.iter().find(|entry| entry.name.as_str() == name).map(|entry| &entry.spec) {
+            Some(ServerSpec::Http(spec)) => (*spec.login).clone(),
+            _ => AuthSettings::default(),
+        }
+    }
+
     /// What a person is told of an error of the host.
     pub fn failure(&self, name: &ServerName, error: HostError) -> Failure {
         Hosted::over(self.session, self.host.clone(), self.known().entries.clone()).failure(name, error)
     }
 }
 
-/// Looks after the files, in a task of its own: a look is not put off by what happens in the host.
-pub fn follow(mut watch: Watch) -> mpsc::Receiver<Arc<Config>> {
-    let (sender, configs) = mpsc::channel(1);
+/// Looks after the files, in a task of its own: a look is not put off by what happens in the host. Says when they have
+/// changed; what they say is for whoever looks then.
+pub fn follow(mut watch: Watch) -> mpsc::Receiver<()> {
+    let (sender, changes) = mpsc::channel(1);
     tokio::spawn(async move {
         loop {
-            let config = tokio::select! {
-                config = watch.next() => config,
+            tokio::select! {
+                _ = watch.next() => {}
                 () = sender.closed() => return,
-            };
-            if sender.send(config).await.is_err() {
+            }
+            if sender.send(()).await.is_err() {
                 return;
             }
         }
     });
-    configs
+    changes
 }

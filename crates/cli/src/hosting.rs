@@ -10,12 +10,11 @@ use wharf::catalog::NameStyle;
 use wharf::{
     Asker, Attention, Host, HostBuilder, HostError, ResultLimits, RuleSink, StartError, State, Trouble, WhenAsked,
 };
-use wharf_auth::AuthSettings;
 use wharf_client::{ConnectOptions, Connection, Services};
 use wharf_spec::{Reconnect, ServerEntry, ServerName};
 use wharf_wire::Root;
 
-use crate::accounts::{Showing, visitor};
+use crate::accounts::{Showing, visitors};
 use crate::failure::{Failure, Kind};
 use crate::servers::while_starting;
 use crate::session::Session;
@@ -148,14 +147,15 @@ pub struct Standing {
 /// Starts a host that stays: it keeps its servers alive, hears every change, and asks whoever is there.
 pub async fn start_standing(session: &Session, entries: &[ServerEntry], with: Standing) -> Result<Host, Failure> {
     let settings = session.configuration.config()?.settings.clone();
-    let visitor = visitor(session, &AuthSettings::default(), Showing::Agreed);
+    let visitors = visitors(session, Showing::Agreed);
     let builder = || {
+        let visitors = visitors.clone();
         let mut builder = Host::builder()
             .servers(entries.iter().cloned())
             .surroundings(session.surroundings.clone())
             .limits(session.staying_limits())
             .roots(working_directory(&session.surroundings.cwd))
-            .visitor(visitor.clone())
+            .visitors(move |_, spec| visitors(&spec.login))
             .when_asked(with.when_asked);
         if let Some(text) = settings.result_limit {
             builder = builder.result_limits(ResultLimits { text, ..ResultLimits::default() });

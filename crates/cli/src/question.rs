@@ -29,7 +29,7 @@ use crate::console::Console;
 use crate::failure::gutter;
 use crate::repl::editor::{Echo, Field};
 use crate::style::{NAME, paint};
-use crate::table::wrap;
+use crate::table::{wrap, wrap_gutter};
 
 pub use approval::{ApprovalTalk, prompt as approval_prompt};
 pub use form::FormTalk;
@@ -39,7 +39,7 @@ pub use login::{Login, LoginTalk, OPEN};
 pub use opener::Opener;
 pub use pages::Room;
 pub use permission::PermissionTalk;
-pub use sampling::{ReviewTalk, SamplingTalk, Wanted};
+pub use sampling::{SamplingTalk, Wanted};
 pub use secret::secrets;
 pub use visited::VisitedTalk;
 
@@ -175,7 +175,7 @@ pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
     let _terminal = TERMINAL.lock().await;
     let _floor = console.take_floor();
     terminal::forget_typed();
-    console.say(say);
+    console.say(wrap_gutter(say, console.talk_width()));
     loop {
         let Heard::Line(line) = terminal::hear(console, prompt).await else { return false };
         match consent(&line) {
@@ -236,7 +236,7 @@ async fn converse<T: Talk>(console: &Console, talk: &mut T) -> T::Answer {
         match turn {
             Turn::Done(answer) => return answer,
             Turn::Ask { say, prompt } => {
-                console.say(say);
+                console.say(wrap_gutter(&say, console.talk_width()));
                 let _unseen = (talk.field().echo == Echo::Hidden).then(terminal::Unseen::begin);
                 turn = talk.hear(terminal::hear(console, &prompt).await);
             }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use wharf_spec::Untrusted;
 
+use crate::failure::gutter;
 use crate::style::{NAME, paint};
 
 /// One row, both texts escaped.
@@ -17,6 +18,8 @@ pub struct Row {
 const LABEL_WIDTH: usize = 48;
 /// Less room than this for the second column is none.
 const LEAST_ABOUT: usize = 12;
+/// What the gutter takes of a line.
+const GUTTER_WIDTH: usize = 4;
 
 impl Row {
     /// Takes a label and a text of which the first line counts, both untrusted.
@@ -62,10 +65,49 @@ pub fn cut(text: &str, width: usize) -> String {
     kept
 }
 
-/// Breaks lines between words; what follows a break is indented a little further. Without a width nothing is broken.
+/// Breaks lines between words; what follows a break is indented a little further, or stands in the gutter where the line
+/// does. Without a width nothing is broken.
 pub fn wrap(text: &str, width: Option<usize>) -> String {
+    wrap_by(text, width, wrap_line)
+}
+
+/// The same for lines in the gutter only: whoever's words they are cannot write beside it.
+pub fn wrap_gutter(text: &str, width: Option<usize>) -> String {
+    wrap_by(text, width, |line, _| line.to_owned())
+}
+
+fn wrap_by(text: &str, width: Option<usize>, other: fn(&str, usize) -> String) -> String {
     let Some(width) = width else { return text.to_owned() };
-    text.lines().map(|line| wrap_line(line, width)).collect::<Vec<_>>().join("\n")
+    let mark = gutter("");
+    let wrapped = text.lines().map(|line| match line.strip_prefix(&mark) {
+        Some(words) => wrap_behind(&mark, words, width.saturating_sub(GUTTER_WIDTH).max(1)),
+        None => other(line, width),
+    });
+    wrapped.collect::<Vec<_>>().join("\n")
+}
+
+/// A line behind a mark. What is too wide for one is broken anywhere: the terminal would break it, and without the mark.
+fn wrap_behind(mark: &str, line: &str, width: usize) -> String {
+    let rows = wrap_line(line, width);
+    let rows: Vec<String> = rows.split('\n').flat_map(|row| broken(row, width)).collect();
+    rows.iter().map(|row| format!("{mark}{row}")).collect::<Vec<_>>().join("\n")
+}
+
+/// A line in pieces that fit.
+pub fn broken(line: &str, width: usize) -> Vec<String> {
+    let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
+    for letter in line.chars() {
+        // A letter without a width takes room all the same: whoever shows a row shows only so many.
+        let columns = letter.width().unwrap_or(0).max(1);
+        if used + columns > width {
+            rows.push(std::mem::take(&mut row));
+            used = 0;
+        }
+        row.push(letter);
+        used += columns;
+    }
+    rows.push(row);
+    rows
 }
 
 fn wrap_line(line: &str, width: usize) -> String {
@@ -113,6 +155,24 @@ mod tests {
         assert_eq!(wrap("  one two  three\nfour", Some(9)), "  one two\n    three\nfour");
         assert_eq!(wrap("\u{1b}[1mone\u{1b}[0m two", Some(7)), "\u{1b}[1mone\u{1b}[0m two");
         assert_eq!(wrap("unbreakable", Some(3)), "unbreakable");
+    }
+
+    #[test]
+    fn nobody_leaves_the_gutter() {
+        let plain = |text: &str, width| anstream::adapter::strip_str(&wrap(text, Some(width))).to_string();
+        let line = gutter("sign in please  address: https://bank.example");
+        assert_eq!(plain(&line, 20), "  │ sign in please\n  │   address:\n  │   https://bank.e\n  │ xample");
+        for text in ["x".repeat(200), "x\u{a0}".repeat(100), "漢字".repeat(60), "a\u{301}".repeat(99), String::new()]
+        {
+            for width in [1, 7, 20, 60] {
+                let rows = plain(&gutter(&text), width);
+                assert!(rows.lines().all(|row| row.starts_with("  │ ") && row.width() <= width.max(6)), "{rows}");
+            }
+        }
+        let (apart, beside) = (gutter("one two"), "one two three four");
+        let text = format!("{beside}\n{apart}");
+        assert_eq!(wrap_gutter(&text, Some(9)), format!("{beside}\n{}\n{}", gutter("one"), gutter("  two")));
+        assert_eq!(wrap_gutter(&text, None), text);
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod layer;
 mod load;
 mod memory;
 mod provider;
+mod reader;
 mod references;
 mod resolve;
 mod settings;
@@ -57,6 +58,7 @@ pub use problem::{Problem, Severity};
 pub use provider::{
     KNOWN_PROVIDERS, KnownProvider, ProviderEffort, ProviderFormat, ProviderSettings, ResolvedProvider,
 };
+pub use reader::Reader;
 pub use reference::reference;
 pub use references::{Reference, Referred};
 pub use resolve::Resolving;

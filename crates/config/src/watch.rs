@@ -11,11 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use wharf_spec::Surroundings;
 
-use crate::load::{Config, load_again};
-use crate::memory::Memory;
-use crate::{Layer, Places};
+use crate::{Config, Reader};
 
 /// How often files are looked at.
 const EVERY: Duration = Duration::from_millis(500);
@@ -26,14 +23,11 @@ const MOST_ROUNDS: u32 = 25;
 
 /// Watches every file of a configuration, and what was approved.
 ///
-/// A file that cannot be read any more, or is gone, goes on saying what it said last; what is wrong with it is one of
-/// the problems of the [`Config`]. Needs a runtime of tokio with its clock.
+/// What it reads is read by a [`Reader`], which others may read with as well. Needs a runtime of tokio with its clock.
 pub struct Watch {
-    places: Places,
-    around: Surroundings,
+    reader: Reader,
     every: Duration,
     settled: Duration,
-    memory: Memory,
     seen: Vec<Option<Stamp>>,
     current: Arc<Config>,
 }
@@ -50,12 +44,11 @@ struct Stamp {
 
 impl Watch {
     /// Reads everything and begins to watch. Blocks while it reads.
-    pub fn new(places: Places, around: Surroundings) -> Self {
+    pub fn new(reader: Reader) -> Self {
         // Looked at before it is read: what changes in between is seen the next time.
-        let seen = stamps(&files(&places));
-        let mut memory = Memory::keeping();
-        let current = Arc::new(load_again(&places, &around, &mut memory));
-        Self { places, around, every: EVERY, settled: SETTLED, memory, seen, current }
+        let seen = stamps(&reader.files());
+        let current = Arc::new(reader.read());
+        Self { reader, every: EVERY, settled: SETTLED, seen, current }
     }
 
     /// Looks at the files this often, and lets a change count after this long without another.
@@ -76,7 +69,7 @@ impl Watch {
     pub async fn next(&mut self) -> Arc<Config> {
         loop {
             sleep(self.every).await;
-            let stamps = look(&self.places).await;
+            let stamps = look(&self.reader).await;
             if stamps != self.seen {
                 let stamps = self.at_rest(stamps).await;
                 if self.read(stamps).await {
@@ -91,7 +84,7 @@ impl Watch {
         let until = Instant::now() + self.settled * MOST_ROUNDS;
         while Instant::now() < until {
             sleep(self.settled).await;
-            let now = look(&self.places).await;
+            let now = look(&self.reader).await;
             if now == stamps {
                 break;
             }
@@ -102,11 +95,10 @@ impl Watch {
 
     /// Reads everything again; says whether anything is different.
     async fn read(&mut self, stamps: Vec<Option<Stamp>>) -> bool {
-        let (places, around, mut memory) = (self.places.clone(), self.around.clone(), self.memory.clone());
-        let read = tokio::task::spawn_blocking(move || (load_again(&places, &around, &mut memory), memory)).await;
+        let reader = self.reader.clone();
         // Where the thread broke off, the next look tries again.
-        let Ok((config, memory)) = read else { return false };
-        (self.memory, self.seen) = (memory, stamps);
+        let Ok(config) = tokio::task::spawn_blocking(move || reader.read()).await else { return false };
+        self.seen = stamps;
         if config.is_same(&self.current) {
             return false;
         }
@@ -115,15 +107,8 @@ impl Watch {
     }
 }
 
-/// The files that count, there or not.
-fn files(places: &Places) -> Vec<PathBuf> {
-    let layers = [Layer::Home, Layer::User, Layer::ProjectShared, Layer::Project];
-    let usual = layers.into_iter().filter_map(|layer| places.file_of(layer));
-    usual.chain(places.flags.iter().cloned()).chain([places.approvals.clone()]).collect()
-}
-
-async fn look(places: &Places) -> Vec<Option<Stamp>> {
-    let files = files(places);
+async fn look(reader: &Reader) -> Vec<Option<Stamp>> {
+    let files = reader.files();
     // Where the thread broke off nothing is there, and the next look tells otherwise.
     tokio::task::spawn_blocking(move || stamps(&files)).await.unwrap_or_default()
 }
@@ -147,6 +132,8 @@ impl Stamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Places;
+    use wharf_spec::Surroundings;
 
     #[tokio::test]
     async fn the_same_again_is_no_change() {
@@ -154,7 +141,7 @@ mod tests {
         let places = Places { user: directory.path().join("config.json"), ..Places::default() };
         let write = |text: &str| std::fs::write(&places.user, text).unwrap();
         write(r#"{"mcpServers": {"one": {"command": "a"}}}"#);
-        let mut watch = Watch::new(places.clone(), Surroundings::default());
+        let mut watch = Watch::new(Reader::new(places.clone(), Surroundings::default()));
         for (text, changes) in [
             (r#"{"mcpServers": {"one": {"command": "a"}}}"#, false),
             (r#"{"mcpServers": {"one": {"command": "b"}}}"#, true),
@@ -163,7 +150,7 @@ mod tests {
             (r#"{"mcpServers": {"one": {"command": "b"}}}"#, true),
         ] {
             write(text);
-            let stamps = stamps(&files(&places));
+            let stamps = stamps(&watch.reader.files());
             assert_ne!(stamps, watch.seen, "{text} was not noticed");
             assert_eq!(watch.read(stamps).await, changes, "{text}");
             assert_eq!(watch.config().servers.len(), 1);

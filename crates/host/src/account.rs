@@ -176,8 +176,7 @@ impl Server {
     /// The account it is dialled with.
     pub fn account(&self, context: &Context) -> Option<&Arc<dyn ServerAccount>> {
         let make = || {
-            let Reach::Spec(spec) = &self.reach else { return None };
-            let ServerSpec::Http(spec) = &**spec else { return None };
+            let spec = self.reach.http()?;
             let accounts = context.options.accounts.as_ref().filter(|_| !says_who_asks(spec))?;
             accounts(&self.name, spec)
         };

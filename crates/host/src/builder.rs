@@ -219,8 +219,18 @@ impl HostBuilder {
     /// Takes people to login pages, once they have said yes to the asker. Without it, or without an asker, servers that
     /// want a login wait for [`Host::log_in`], or for a login in another process.
     #[must_use]
-    pub fn visitor(mut self, visitor: Arc<dyn Visitor>) -> Self {
-        self.options.visitor = Some(visitor);
+    pub fn visitor(self, visitor: Arc<dyn Visitor>) -> Self {
+        self.visitors(move |_, _| Arc::clone(&visitor))
+    }
+
+    /// The same with a visitor of its own for each login: what a server's settings say of its login may be where people
+    /// come back to.
+    #[must_use]
+    pub fn visitors(
+        mut self,
+        make: impl Fn(&ServerName, &HttpSpec) -> Arc<dyn Visitor> + Send + Sync + 'static,
+    ) -> Self {
+        self.options.visitors = Some(Arc::new(make));
         self
     }
 

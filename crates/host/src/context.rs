@@ -8,7 +8,6 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use wharf_auth::Visitor;
 use wharf_client::{ConnectOptions, GuardProgram, Limits, ProcessLog, Services, Tap, Verdicts};
 use wharf_spec::{ServerName, Surroundings};
 use wharf_tools::{Gate, nearest};
@@ -23,6 +22,7 @@ use crate::disk::{Disk, Released};
 use crate::error::HostError;
 use crate::events::{Crier, Event};
 use crate::gate::RuleGate;
+use crate::login::Visitors;
 use crate::logs::ServerLogs;
 use crate::management::Watches;
 use crate::polling::Polls;
@@ -45,7 +45,7 @@ pub(crate) struct Options {
     pub prepare: Option<Prepare>,
     pub attention: Attention,
     pub accounts: Option<Accounts>,
-    pub visitor: Option<Arc<dyn Visitor>>,
+    pub visitors: Option<Visitors>,
 }
 
 /// How a server of this name is connected to.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use wharf_json::Raw;
@@ -254,22 +254,19 @@ impl RuleGate {
         }
     }
 
-    /// Asks, unless the answer to another question has made this one needless.
-    ///
-    /// A question has its time, and ends with the host.
+    /// Asks, unless the answer to another question has made this one needless. Ends with the host.
     async fn ask(self: Arc<Self>, pending: Pending) -> Result<(), Refusal> {
         let Some(context) = self.context() else { return Err(no(None)) };
         let (time, mut closing) = (context.options.limits.ask, context.closing.subscribe());
         drop(context);
-        let unanswered = |why: &str| Err(Refusal::new(RefusalReason::Other(why.to_owned())));
         tokio::select! {
-            answer = self.ask_now(pending) => answer,
-            () = tokio::time::sleep(time) => unanswered("nobody answered in time"),
-            _ = closing.wait_for(|closing| *closing) => unanswered("the host is closed"),
+            answer = self.ask_in_turn(pending, time) => answer,
+            _ = closing.wait_for(|closing| *closing) => Err(unanswered("the host is closed")),
         }
     }
 
-    async fn ask_now(&self, pending: Pending) -> Result<(), Refusal> {
+    /// A question has its time, which begins when it is put: waiting for the turn costs nothing of it.
+    async fn ask_in_turn(&self, pending: Pending, time: Duration) -> Result<(), Refusal> {
         let Pending { caller, tool, arguments } = pending;
         let _desk = self.desk.acquire().await;
         if !self.is_on_shelf(&tool) {
@@ -284,16 +281,22 @@ impl RuleGate {
         let asked_about = self.standing_of(&tool);
         let ask = self.question(&caller, &tool, &arguments, &why, changed.as_deref());
         let answer = match ask {
-            Some(ask) => put(&**asker, |reply| Ask::Permission(ask, reply)).await,
-            None => None,
+            Some(ask) => tokio::time::timeout(time, put(&**asker, |reply| Ask::Permission(ask, reply))).await,
+            None => Ok(None),
         };
-        let lifetime = agreed(answer)
+        let lifetime = answer
+            .map_err(|_| unanswered("nobody answered in time"))
+            .and_then(agreed)
             .inspect_err(|_| self.note(&caller, &tool, &arguments, "deny", &"the person said no, or nothing"))?;
         if !self.is_on_shelf(&tool) || !same(asked_about, self.standing_of(&tool)) {
             self.note(&caller, &tool, &arguments, "deny", &"the server is another one than was asked about");
             return Err(Refusal::new(RefusalReason::ApprovalStale));
         }
-        self.remember(&tool, lifetime);
+        match (lifetime, changed) {
+            // This call and no other: the next one is asked about with the same difference.
+            (Lifetime::Once, Some(_)) => {}
+            (lifetime, _) => self.remember(&tool, lifetime),
+        }
         self.note(&caller, &tool, &arguments, "allow", &"the person said yes");
         Ok(())
     }
@@ -384,6 +387,10 @@ fn agreed(answer: Option<PermissionAnswer>) -> Result<Lifetime, Refusal> {
         Some(PermissionAnswer::NoBecause(why)) => Err(no(Some(why))),
         Some(PermissionAnswer::No) | None => Err(no(None)),
     }
+}
+
+fn unanswered(why: &str) -> Refusal {
+    Refusal::new(RefusalReason::Other(why.to_owned()))
 }
 
 fn no(because: Option<String>) -> Refusal {

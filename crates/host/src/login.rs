@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use wharf_auth::{DevicePage, LoginError, Page, Returned, Visit, VisitError, Visitor};
 use wharf_client::{CallError, NotAuthorized, Pending};
-use wharf_spec::ServerName;
+use wharf_spec::{HttpSpec, ServerName};
 
 use crate::account::ServerAccount;
 use crate::ask::{Ask, Asker, Consent, LoginAsk, put};
@@ -23,6 +23,9 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// How long a question stays open: as long as somebody who said yes is waited for.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Who takes people to the login page of a server.
+pub(crate) type Visitors = Arc<dyn Fn(&ServerName, &HttpSpec) -> Arc<dyn Visitor> + Send + Sync>;
 
 /// Sees to it that somebody logs in. Dropped, it stops.
 pub(crate) struct SeeingTo {
@@ -90,7 +93,8 @@ impl Context {
 
     /// Takes a person who says yes to the page.
     fn asking_visitor(self: &Arc<Self>, server: &Server) -> Option<Arc<dyn Visitor>> {
-        let (visitor, asker) = (self.options.visitor.clone()?, self.asker.clone()?);
+        let (make, asker) = (self.options.visitors.as_ref()?, self.asker.clone()?);
+        let visitor = make(&server.name, server.reach.http()?);
         let person = Person { asker, context: Arc::downgrade(self), server: server.name.clone() };
         Some(Arc::new(Asking { visitor, person }))
     }

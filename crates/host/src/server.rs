@@ -6,7 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use wharf_client::{CallError, ConnectOptions, Connection, LocalServer, connect_local, connect_to};
-use wharf_spec::{Admission, Glob, ServerName, ServerSettings, ServerSpec};
+use wharf_spec::{Admission, Glob, HttpSpec, ServerName, ServerSettings, ServerSpec};
 
 use crate::account::Membership;
 use crate::catalog::Filter;
@@ -134,6 +134,15 @@ impl Reach {
     /// Whether both lead to the same server. What is made here is never the same: nobody can tell.
     pub fn is_same(&self, other: &Self) -> bool {
         matches!((self, other), (Self::Spec(one), Self::Spec(other)) if one == other)
+    }
+
+    /// How it is dialled, where it is.
+    pub fn http(&self) -> Option<&HttpSpec> {
+        let Self::Spec(spec) = self else { return None };
+        match &**spec {
+            ServerSpec::Http(spec) => Some(spec),
+            ServerSpec::Stdio(_) => None,
+        }
     }
 
     /// How it is spoken to, in a word.

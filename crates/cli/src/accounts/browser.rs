@@ -32,14 +32,21 @@ pub enum Showing {
 
 /// Takes the person at the terminal to login pages, and waits as long as `--timeout` says.
 pub fn visitor(session: &Session, settings: &AuthSettings, showing: Showing) -> Arc<dyn Visitor> {
-    let console = session.console.clone();
-    let browser = Browser { console: console.clone(), opener: Opener::of(&session.surroundings), showing };
-    let mut loopback = Loopback::new(settings, Arc::new(browser));
-    loopback.patience = session.timeout().unwrap_or(loopback.patience);
-    match showing {
-        Showing::Asking | Showing::AtOnce | Showing::Agreed => Arc::new(loopback),
-        Showing::Address => Arc::new(Pasted { loopback, lines: Arc::new(Terminal(console)) }),
-        Showing::Code => Arc::new(OnAnotherDevice(loopback)),
+    visitors(session, showing)(settings)
+}
+
+/// The same for whatever settings the servers have that people log in at.
+pub fn visitors(session: &Session, showing: Showing) -> impl Fn(&AuthSettings) -> Arc<dyn Visitor> + Clone + use<> {
+    let (console, patience) = (session.console.clone(), session.timeout());
+    let browser = Arc::new(Browser { console: console.clone(), opener: Opener::of(&session.surroundings), showing });
+    move |settings| {
+        let mut loopback = Loopback::new(settings, browser.clone());
+        loopback.patience = patience.unwrap_or(loopback.patience);
+        match showing {
+            Showing::Asking | Showing::AtOnce | Showing::Agreed => Arc::new(loopback),
+            Showing::Address => Arc::new(Pasted { loopback, lines: Arc::new(Terminal(console.clone())) }),
+            Showing::Code => Arc::new(OnAnotherDevice(loopback)),
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! `wharf cancel`: cancels what the agent of a running `wharf` is doing.
 
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
-use crate::control::Remote;
+use crate::control::Answered;
 use crate::failure::{Ending, Outcome};
 use crate::session::{Common, Session};
 
@@ -25,16 +25,17 @@ impl Args {
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
-    let mut remote = Remote::required(session).await?;
-    let answer = remote.call("run.cancel", json!({})).await?;
-    let cancelled = answer["cancelled"] == true;
-    match (args.json, cancelled) {
-        (true, _) => {
-            session.console.document(&json!({ "schema": 1, "process": remote.pid, "cancelled": cancelled }))?
-        }
-        (false, true) => session.console.print(format_args!("cancelled the run of process {}\n", remote.pid))?,
-        (false, false) => session.console.print(format_args!("process {} has no run under way\n", remote.pid))?,
-    }
+/// What `run.cancel` gives.
+#[derive(Serialize, Deserialize)]
+struct Cancelled {
+    cancelled: bool,
+}
+
+pub async fn run(session: &Session) -> Outcome {
+    let answered = Answered::<Cancelled>::by(session, "run.cancel").await?;
+    answered.show(session, |Answered { process, said, .. }| match said.cancelled {
+        true => format!("cancelled the run of process {process}"),
+        false => format!("process {process} has no run under way"),
+    })?;
     Ok(Ending::Fine)
 }

@@ -1,15 +1,16 @@
 //! `wharf reload`: has a running `wharf` look at the configuration again.
 
-use serde_json::{Value, json};
 use wharf_spec::Untrusted;
 
-use crate::control::Remote;
-use crate::failure::{Ending, Failure, Outcome};
+use crate::control::Answered;
+use crate::failure::{Ending, Kind, Outcome};
+use crate::fleet::Reloaded;
 use crate::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A running wharf follows its files by itself; this has it look now. It is found by the working directory and --config.
+`wharf` follows its files by itself, `wharf run` when it is told to; this has them look now. They are found by the working
+directory and --config. The exit code is 2 when something in the configuration could not be taken over: it is said what.
 
 Examples:
   wharf reload
@@ -26,32 +27,11 @@ impl Args {
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
-    let mut remote = Remote::required(session).await?;
-    let changes = remote.call("mcp.reload", json!({})).await?;
-    if args.json {
-        let [added, removed, changed, problems] = ["added", "removed", "changed", "problems"].map(|key| &changes[key]);
-        let document = json!({ "schema": 1, "process": remote.pid, "added": added, "removed": removed,
-            "changed": changed, "problems": problems });
-        session.console.document(&document)?;
-    } else {
-        show(session, &changes)?;
+pub async fn run(session: &Session) -> Outcome {
+    let answered = Answered::<Reloaded>::by(session, "mcp.reload").await?;
+    for problem in &answered.said.problems {
+        session.console.warn(Untrusted::new(problem.as_str()));
     }
-    Ok(Ending::Fine)
-}
-
-fn show(session: &Session, changes: &Value) -> Result<(), Failure> {
-    for problem in texts(&changes["problems"]) {
-        session.console.warn(problem);
-    }
-    let lists = ["added", "removed", "changed"].map(|word| (word, texts(&changes[word])));
-    let some = lists.iter().filter(|(_, names)| !names.is_empty());
-    let words: Vec<String> = some.map(|(word, names)| format!("{word} {}", names.join(", "))).collect();
-    let words = if words.is_empty() { "no server is affected".to_owned() } else { words.join("; ") };
-    session.console.print(format_args!("{words}\n"))
-}
-
-fn texts(list: &Value) -> Vec<String> {
-    let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
-    texts.map(|text| Untrusted::new(text).to_string()).collect()
+    answered.show(session, |answered| answered.said.words())?;
+    Ok(if answered.said.success { Ending::Fine } else { Ending::Told(Kind::Usage) })
 }

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use crate::failure::Failure;
 use crate::session::Session;
 use message::Fault;
-pub use remote::Remote;
+pub use remote::{Answered, Remote};
 use sockets::Socket;
 
 /// Orders that wait for whoever holds the host; others wait in their connections.
@@ -97,6 +97,14 @@ impl Order {
     pub fn answer(self, result: Value) {
         // Whoever asked may have left.
         let _ = self.answer.send(Ok(result));
+    }
+
+    /// Answers with what came of it.
+    pub fn reply(self, outcome: Result<Value, Failure>) {
+        match outcome {
+            Ok(result) => self.answer(result),
+            Err(failure) => self.refuse(&failure),
+        }
     }
 
     pub fn refuse(self, failure: &Failure) {

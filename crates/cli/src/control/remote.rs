@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
+use wharf_spec::Untrusted;
 
 use super::lines::Lines;
 use super::message::{outcome, request};
@@ -26,6 +29,32 @@ pub struct Remote {
     asked: u64,
 }
 
+/// What a running `wharf` answered, and as a document for programs.
+#[derive(Serialize)]
+pub struct Answered<T> {
+    schema: u32,
+    pub process: u32,
+    #[serde(flatten)]
+    pub said: T,
+}
+
+impl<T: Serialize + DeserializeOwned> Answered<T> {
+    /// Asks the newest that is running. Fails where there is none.
+    pub async fn by(session: &Session, method: &str) -> Result<Self, Failure> {
+        let mut remote = Remote::required(session).await?;
+        let said = serde_json::from_value(remote.call(method, json!({})).await?).map_err(Failure::other)?;
+        Ok(Self { schema: 1, process: remote.pid, said })
+    }
+
+    /// Shows it in these words, or as the document where that is wanted.
+    pub fn show(&self, session: &Session, words: impl FnOnce(&Self) -> String) -> Result<(), Failure> {
+        match session.console.manner.json {
+            true => session.console.document(self),
+            false => session.console.print(format_args!("{}\n", Untrusted::new(words(self)))),
+        }
+    }
+}
+
 impl Remote {
     /// The newest that is running; nothing where there is none.
     pub async fn find(session: &Session) -> Option<Self> {
@@ -34,7 +63,7 @@ impl Remote {
     }
 
     /// The same; fails where there is none.
-    pub async fn required(session: &Session) -> Result<Self, Failure> {
+    async fn required(session: &Session) -> Result<Self, Failure> {
         Self::find(session).await.ok_or_else(|| {
             Failure::of(Kind::Unreachable, "no wharf is running with the configuration of this directory").hint(
                 "`wharf` and `wharf run` can be asked while they run, from the same directory with the same --config",

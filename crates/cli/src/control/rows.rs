@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use serde::Deserialize as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 use wharf::State;
 use wharf_client::Exit;
-use wharf_spec::ServerName;
 use wharf_wire::Implementation;
 
 use crate::clock::time_of;
 use crate::command::status::gathered::{Counts, Row};
 use crate::command::status::show::{document, item};
-use crate::configured::told;
 use crate::failure::{Failure, Kind, Report};
-use crate::fleet::{Fleet, Reloaded};
+use crate::fleet::Fleet;
 
 const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 const SOURCES: [&str; 5] = ["global", "project", "flag", "env", "code"];
@@ -63,17 +61,6 @@ pub fn one(fleet: &Fleet<'_>, id: &str) -> Result<Value, Failure> {
         members.insert("stderr".to_owned(), status.stderr_tail.into());
     }
     Ok(value)
-}
-
-/// What `mcp.reload` gives.
-pub fn reloaded(Reloaded { changes, problems, .. }: &Reloaded) -> Value {
-    let names = |names: &[ServerName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    json!({
-        "added": names(&changes.added),
-        "removed": names(&changes.removed),
-        "changed": names(&changes.changed),
-        "problems": problems.iter().map(told).collect::<Vec<_>>(),
-    })
 }
 
 /// The rows of what `mcp.list` gave. Fails where it is nothing of the kind.
@@ -131,6 +118,8 @@ fn texts(list: Option<&Value>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
     use crate::clock::unix_time;
 
     fn sample(state: State) -> Row {

@@ -17,6 +17,7 @@ use show::{question, review, shown_value};
 const NEEDED: &str = "it is needed; :decline or :cancel answers without it";
 const ORDERS: &str = "the orders are :skip, :empty, :decline and :cancel; a text with a colon begins with two";
 const REVIEW: &str = "Send? [Y]es / [e]dit / [d]ecline / [c]ancel: ";
+const CONSENT: &str = "Agree? [y]es / [d]ecline / [c]ancel: ";
 const HOW_TO: &str =
     "Enter takes what stands in [brackets]; :skip leaves a field out, :decline says no, :cancel stops.";
 
@@ -67,7 +68,7 @@ impl FormTalk {
                 let head = question(field, at + 1, self.form.fields.len());
                 (head, prompt(field, value))
             }
-            Place::Review => (review(&self.server, &self.form.fields, &self.values), REVIEW.to_owned()),
+            Place::Review => (review(&self.server, &self.form.fields, &self.values), self.review_prompt().to_owned()),
         };
         let gap = if words.is_empty() { "" } else { "\n" };
         Turn::Ask { say: format!("{words}{gap}{text}"), prompt }
@@ -77,9 +78,18 @@ impl FormTalk {
     fn again(&self, wrong: &str) -> Turn<ElicitAnswer> {
         let prompt = match self.place {
             Place::Field(at) | Place::Correction(at) => prompt(&self.form.fields[at], self.values[at].as_ref()),
-            Place::Review => REVIEW.to_owned(),
+            Place::Review => self.review_prompt().to_owned(),
         };
         Turn::Ask { say: format!("  {}", Untrusted::new(wrong)), prompt }
+    }
+
+    /// A form without fields asks for nothing but a yes, and saying nothing is never that.
+    fn is_bare(&self) -> bool {
+        self.form.fields.is_empty()
+    }
+
+    fn review_prompt(&self) -> &'static str {
+        if self.is_bare() { CONSENT } else { REVIEW }
     }
 
     fn hear_value(&mut self, at: usize, line: &str) -> Turn<ElicitAnswer> {
@@ -102,10 +112,12 @@ impl FormTalk {
         let line = line.trim();
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match (word.to_lowercase().as_str(), rest.trim()) {
-            ("" | "y" | "yes", "") => self.send(),
+            ("", "") if !self.is_bare() => self.send(),
+            ("y" | "yes", "") => self.send(),
             ("d" | "decline" | ":decline" | "n" | "no", "") => Turn::Done(ElicitAnswer::Decline),
             ("c" | "cancel" | ":cancel", "") => Turn::Done(ElicitAnswer::Cancel),
-            ("e" | "edit", which) => self.edit(which),
+            ("e" | "edit", which) if !self.is_bare() => self.edit(which),
+            _ if self.is_bare() => self.again("answer y, d or c; nothing is sent before you do"),
             _ => self.again("answer y, e, d or c; `e 2` edits only the second field"),
         }
     }
@@ -117,7 +129,7 @@ impl FormTalk {
         let by_name = || fields.iter().position(|field| field.name == which || field.display_name() == which);
         match by_number().or_else(by_name) {
             Some(at) => self.place = Place::Correction(at),
-            None if which.is_empty() && !fields.is_empty() => self.place = Place::Field(0),
+            None if which.is_empty() => self.place = Place::Field(0),
             None => return self.again("there is no such field; give its number, as in `e 2`"),
         }
         self.turn("")
@@ -142,7 +154,7 @@ impl Talk for FormTalk {
 
     fn begin(&self) -> Turn<ElicitAnswer> {
         let head = opening(&self.server, "asks you:", &self.form.message);
-        let how = if self.form.fields.is_empty() { "" } else { HOW_TO };
+        let how = if self.is_bare() { "" } else { HOW_TO };
         self.turn(format!("{head}\n{how}").trim_end())
     }
 
@@ -161,6 +173,7 @@ impl Talk for FormTalk {
     fn field(&self) -> editor::Field {
         match self.place {
             Place::Field(at) | Place::Correction(at) => entry(&self.form.fields[at], self.values[at].as_ref()),
+            Place::Review if self.is_bare() => one_of(&["yes", "decline", "cancel"]),
             Place::Review => one_of(&["yes", "edit", "decline", "cancel"]),
         }
     }

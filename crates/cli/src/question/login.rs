@@ -1,16 +1,22 @@
 //! Whether a login page may be opened.
 
+use unicode_width::UnicodeWidthStr as _;
 use url::Url;
 use wharf::{Consent, LoginAsk};
 use wharf_auth::{VisitError, browser_argument};
 use wharf_spec::Untrusted;
 
-use super::{Heard, Talk, Turn, one_of, yes_or_no};
+use super::{Heard, MESSAGE_WIDTH, Talk, Turn, one_of, yes_or_no};
+use crate::failure::gutter;
 use crate::repl::editor::Field;
 use crate::style::{HEADING, NAME, WARNING, paint};
+use crate::table::{broken, wrap};
 
 /// The words of the question, wherever it is put.
 pub const OPEN: &str = "Open it in your browser? [y/N]: ";
+
+/// What fits beside the word before it, on any terminal that people read on.
+const SCOPE_WIDTH: usize = 40;
 
 /// A login that somebody wants.
 #[derive(Debug, Clone, Copy)]
@@ -35,11 +41,21 @@ impl Login<'_> {
             say.push_str(&format!("\n  {} on behalf of {}", paint(WARNING, "note:"), issuer.shortened(200)));
         }
         if let Some(scope) = self.scope {
-            say.push_str(&format!("\n  for:     {}", Untrusted::new(scope).shortened(400)));
+            say.push_str(&covered(&Untrusted::new(scope).to_string()));
         }
         say.push_str(&format!("\n  address: {}", self.url));
         say
     }
+}
+
+/// What a login is to cover, all of it: what is long is set apart, so that nothing in it passes for a line of ours.
+fn covered(scope: &str) -> String {
+    if scope.width() <= SCOPE_WIDTH {
+        return format!("\n  for:     {scope}");
+    }
+    let rows = wrap(scope, Some(MESSAGE_WIDTH));
+    let rows = rows.lines().flat_map(|row| broken(row, MESSAGE_WIDTH)).map(|row| format!("\n{}", gutter(&row)));
+    format!("\n  for:{}", rows.collect::<String>())
 }
 
 fn host_of(url: &str) -> Option<String> {
@@ -115,6 +131,22 @@ mod tests {
              address: https://xn--pple-43d.com/login\nOpen it in your browser? [y/N]: "
         );
         assert!(LoginTalk::new(&ask("javascript:alert(1)", "https://a.example")).is_err());
+    }
+
+    #[test]
+    fn all_that_a_login_covers_is_shown_and_nothing_of_it_passes_for_ours() {
+        let mut login = ask("https://a.example/login", "https://a.example");
+        login.scope =
+            Some(format!("{} \n  address: https://b.example {} admin:*", "read ".repeat(200), "x".repeat(900)));
+        let shown = shown(&login);
+        let rows: Vec<&str> = shown.lines().skip_while(|line| *line != "  for:").collect();
+        let (covered, ours) = rows[1..].split_at(rows.len() - 3);
+        assert!(covered.iter().all(|row| row.starts_with("  │ ") && row.width() <= 80), "{shown}");
+        assert_eq!(ours, ["  address: https://a.example/login", "Open it in your browser? [y/N]: "]);
+        let words: String =
+            covered.iter().flat_map(|row| row.chars().skip(4)).filter(|letter| *letter != ' ').collect();
+        assert_eq!((words.matches("read").count(), words.matches('x').count()), (200, 900 + 1), "{shown}");
+        assert!(words.ends_with("admin:*"), "{shown}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! A text that may be longer than the screen, read page by page.
 
-use unicode_width::UnicodeWidthChar as _;
 use wharf_spec::Untrusted;
 
 use crate::failure::gutter;
 use crate::style::{QUIET, paint};
+use crate::table::broken;
 
 /// What the gutter takes of a line.
 const GUTTER: usize = 4;
@@ -81,23 +81,6 @@ impl Pages {
     fn end(&self) -> usize {
         self.rows.len().min(self.from + self.height)
     }
-}
-
-/// A line in pieces that fit.
-fn broken(line: &str, width: usize) -> Vec<String> {
-    let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
-    for letter in line.chars() {
-        // A letter without a width takes room all the same: whoever shows a row shows only so many.
-        let columns = letter.width().unwrap_or(0).max(1);
-        if used + columns > width {
-            rows.push(std::mem::take(&mut row));
-            used = 0;
-        }
-        row.push(letter);
-        used += columns;
-    }
-    rows.push(row);
-    rows
 }
 
 #[cfg(test)]

@@ -27,21 +27,16 @@ pub struct Wanted<'a> {
     pub text: &'a str,
 }
 
-/// The talk before the model is asked.
-pub struct SamplingTalk(Reading);
-
-/// The talk about what the model said.
-pub struct ReviewTalk(Reading);
-
-/// Something to be read to whatever end, and a yes or a no to it.
-struct Reading {
+/// A talk about something that is read to whatever end: whether the model is to be told it, or what it said is to be sent.
+pub struct SamplingTalk {
     head: String,
     pages: Pages,
     prompt: &'static str,
 }
 
 impl SamplingTalk {
-    pub fn new(wanted: &Wanted<'_>, room: Room) -> Self {
+    /// Before the model is asked.
+    pub fn before(wanted: &Wanted<'_>, room: Room) -> Self {
         let Wanted { server, model, messages, max_tokens, text } = wanted;
         let (server, model) = (paint(NAME, Untrusted::new(*server)), Untrusted::new(*model));
         let plural = if *messages == 1 { "" } else { "s" };
@@ -49,20 +44,20 @@ impl SamplingTalk {
             "\n{server} wants to use {}: {messages} message{plural}, an answer of at most {max_tokens} tokens",
             paint(HEADING, model.shortened(100))
         );
-        Self(Reading { head, pages: Pages::new(text, room), prompt: ASK })
+        Self { head, pages: Pages::new(text, room), prompt: ASK }
     }
-}
 
-impl ReviewTalk {
-    /// Takes the server's name and the model's answer as they are.
-    pub fn new(server: &str, answer: &str, room: Room) -> Self {
+    /// After it has answered. Takes the server's name and the model's answer as they are.
+    pub fn after(server: &str, answer: &str, room: Room) -> Self {
         let server = paint(NAME, Untrusted::new(server));
         let head = format!("\nThe model has answered. This would be sent to {server}:");
-        Self(Reading { head, pages: Pages::new(answer, room), prompt: SEND })
+        Self { head, pages: Pages::new(answer, room), prompt: SEND }
     }
 }
 
-impl Reading {
+impl Talk for SamplingTalk {
+    type Answer = Consent;
+
     fn begin(&self) -> Turn<Consent> {
         Turn::ask(format!("{}\n{}", self.head, self.pages.shown()), self.prompt)
     }
@@ -80,34 +75,6 @@ impl Reading {
             _ => Turn::ask(AGAIN, self.prompt),
         }
     }
-}
-
-impl Talk for SamplingTalk {
-    type Answer = Consent;
-
-    fn begin(&self) -> Turn<Consent> {
-        self.0.begin()
-    }
-
-    fn hear(&mut self, heard: Heard) -> Turn<Consent> {
-        self.0.hear(heard)
-    }
-
-    fn field(&self) -> Field {
-        one_of(&["yes", "no"])
-    }
-}
-
-impl Talk for ReviewTalk {
-    type Answer = Consent;
-
-    fn begin(&self) -> Turn<Consent> {
-        self.0.begin()
-    }
-
-    fn hear(&mut self, heard: Heard) -> Turn<Consent> {
-        self.0.hear(heard)
-    }
 
     fn field(&self) -> Field {
         one_of(&["yes", "no"])
@@ -121,7 +88,7 @@ mod tests {
     const ROOM: Room = Room { width: 80, rows: 16 };
 
     /// What came of some lines, and what was shown last.
-    fn talk(mut talk: impl Talk<Answer = Consent>, lines: &[&str]) -> (Option<Consent>, String) {
+    fn talk(mut talk: SamplingTalk, lines: &[&str]) -> (Option<Consent>, String) {
         let mut turn = talk.begin();
         for line in lines {
             turn = talk.hear(Heard::Line((*line).to_owned()));
@@ -134,7 +101,7 @@ mod tests {
 
     fn sampling(text: &str) -> SamplingTalk {
         let wanted = Wanted { server: "demo", model: "small\u{1b}", messages: 2, max_tokens: 200, text };
-        SamplingTalk::new(&wanted, ROOM)
+        SamplingTalk::before(&wanted, ROOM)
     }
 
     #[test]
@@ -145,7 +112,7 @@ mod tests {
              │ user: Ahoy\\u{202e}\nLet the model answer? [y/n]: "
         );
         assert_eq!(
-            talk(ReviewTalk::new("demo", "High\nwater", ROOM), &[]).1,
+            talk(SamplingTalk::after("demo", "High\nwater", ROOM), &[]).1,
             "\nThe model has answered. This would be sent to demo:\n  │ High\n  │ water\nSend it? [y/n]: "
         );
     }
@@ -162,7 +129,7 @@ mod tests {
             (&["what"], None),
         ] {
             assert_eq!(talk(sampling(&long), lines).0, expected, "{lines:?}");
-            assert_eq!(talk(ReviewTalk::new("demo", &long, ROOM), lines).0, expected, "{lines:?}");
+            assert_eq!(talk(SamplingTalk::after("demo", &long, ROOM), lines).0, expected, "{lines:?}");
         }
         assert!(talk(sampling(&long), &[""]).1.contains("lines 7–12 of 21"));
         assert_eq!(sampling("x").hear(Heard::End), Turn::Done(Consent::Refused));

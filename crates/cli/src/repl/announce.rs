@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use wharf::{Changes, Event, Heard, Host, State, Trouble};
+use wharf::{Event, Heard, Host, State, Trouble};
 use wharf_spec::{ServerName, Untrusted};
 
-use crate::configured::told;
 use crate::fleet::{Known, Reloaded};
 use crate::session::Session;
 use crate::style::{NAME, paint};
@@ -39,7 +38,7 @@ impl Announced {
     }
 
     /// The configuration is another one: what was told of servers that it changes is told again.
-    pub fn changed(&mut self, changes: &Changes, host: &Host, session: &Session) {
+    pub fn changed(&mut self, changes: &Reloaded, host: &Host, session: &Session) {
         self.outdate(changes);
         // They may have failed already.
         self.catch_up(host, session);
@@ -86,10 +85,10 @@ impl Announced {
         }
     }
 
-    fn outdate(&mut self, changes: &Changes) {
-        self.0.retain(|server, _| !changes.removed.iter().any(|removed| removed.as_str() == server));
+    fn outdate(&mut self, changes: &Reloaded) {
+        self.0.retain(|server, _| !changes.removed.contains(server));
         for server in changes.added.iter().chain(&changes.changed) {
-            self.0.entry(server.to_string()).and_modify(|heeded| *heeded = Heeded::Outdated);
+            self.0.entry(server.clone()).and_modify(|heeded| *heeded = Heeded::Outdated);
         }
     }
 
@@ -101,33 +100,21 @@ impl Announced {
 
 /// Tells what a look at the configuration has changed, if anything.
 pub fn followed(session: &Session, reloaded: &Reloaded) {
-    let Changes { added, removed, changed, .. } = &reloaded.changes;
-    let is_any = [added, removed, changed].iter().any(|list| !list.is_empty());
-    if is_any || !reloaded.problems.is_empty() || reloaded.refused.is_some() {
-        self::reloaded(session, reloaded);
+    if reloaded.is_any() {
+        tell(session, reloaded, &reloaded.news);
     }
 }
 
-/// Tells what a look at the configuration that somebody asked for has changed.
-pub fn reloaded(session: &Session, Reloaded { changes, problems, refused }: &Reloaded) {
-    if let Some(rule) = refused {
-        session.console.warn(format_args!("the configuration is not taken over: {rule}"));
-        return;
-    }
+/// Tells what a look at the configuration that somebody asked for has changed, and all that is wrong with it.
+pub fn reloaded(session: &Session, reloaded: &Reloaded) {
+    tell(session, reloaded, &reloaded.problems);
+}
+
+fn tell(session: &Session, reloaded: &Reloaded, problems: &[String]) {
     for problem in problems {
-        session.console.warn(told(problem));
+        session.console.warn(Untrusted::new(problem.as_str()));
     }
-    session.console.say(format_args!("configuration read again: {}", changed(changes)));
-}
-
-/// The changes in words.
-fn changed(changes: &Changes) -> String {
-    let lists = [("added", &changes.added), ("removed", &changes.removed), ("changed", &changes.changed)];
-    let some = lists.into_iter().filter(|(_, list)| !list.is_empty());
-    let words: Vec<String> = some
-        .map(|(word, list)| format!("{word} {}", list.iter().map(ServerName::as_str).collect::<Vec<_>>().join(", ")))
-        .collect();
-    if words.is_empty() { "no server is affected".to_owned() } else { words.join("; ") }
+    session.console.say(format_args!("configuration read again: {}", reloaded.words()));
 }
 
 #[cfg(test)]
@@ -152,10 +139,9 @@ mod tests {
 
     #[test]
     fn a_server_that_is_another_one_is_told_of_again() {
-        let (name, mut announced) = (ServerName::new("off").unwrap(), Announced::default());
-        let (mut edited, mut removed) = (Changes::default(), Changes::default());
-        edited.changed.push(name.clone());
-        removed.removed.push(name);
+        let (name, mut announced) = (vec!["off".to_owned()], Announced::default());
+        let edited = Reloaded { changed: name.clone(), ..Reloaded::default() };
+        let removed = Reloaded { removed: name, ..Reloaded::default() };
         for changes in [&edited, &removed] {
             assert!(announced.is_news("off"));
             assert!(!announced.is_news("off"));

@@ -18,7 +18,7 @@ use terminal_size::{Height, Width, terminal_size_of};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use wharf::{
-    Ask, AskReply, Asker, Consent, ElicitationAsk, Host, HostError, LoginAsk, PermissionAnswer, PermissionAsk, Raw,
+    Ask, AskReply, Asker, Consent, ElicitationAsk, HostError, LoginAsk, PermissionAnswer, PermissionAsk, Raw,
     SamplingAsk,
 };
 use wharf_agent::Model;
@@ -30,6 +30,7 @@ use wharf_wire::{ElicitAnswer, Elicitation, UrlRequest};
 use super::editor::Field;
 use crate::command::approve::Waiting;
 use crate::failure::{Failure, render};
+use crate::fleet::Fleet;
 use crate::question::{
     self, ApprovalTalk, FormTalk, Heard, Link, LinkTalk, LoginTalk, Opener, PermissionTalk, Room, VisitedTalk,
 };
@@ -118,9 +119,9 @@ impl<'a> Desk<'a> {
     }
 
     /// Logs in: asks, opens the page and waits, in the desk's own time.
-    pub fn log_in(&mut self, host: &Host, server: &str) {
-        let visitor = login::visitor(self.session, server, self.slot.clone());
-        let (host, server) = (host.clone(), server.to_owned());
+    pub fn log_in(&mut self, fleet: &Fleet<'_>, server: &str) {
+        let visitor = login::visitor(fleet, server, self.slot.clone());
+        let (host, server) = (fleet.host.clone(), server.to_owned());
         self.works.spawn(async move {
             let outcome = host.log_in(&server, visitor).await;
             Outcome::LoggedIn(server, outcome)

@@ -20,14 +20,12 @@ mod ticks;
 mod turns;
 mod wishes;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use wharf::{Events, Heard, Host};
 use wharf_agent::{Run, RunEvent};
-use wharf_config::Config;
 
 use self::announce::Announced;
 use self::choosing::Choosing;
@@ -69,7 +67,7 @@ struct Repl<'a> {
     turns: Turns<'a>,
     choosing: Option<Choosing>,
     events: Events,
-    configs: Option<mpsc::Receiver<Arc<Config>>>,
+    configs: Option<mpsc::Receiver<()>>,
     control: Option<Control>,
     announced: Announced,
     run: Option<Run>,
@@ -99,7 +97,7 @@ enum News {
     Turn(Done),
     Chosen(Result<Box<Chosen>, Failure>),
     Host(Option<Heard>),
-    Configured(Arc<Config>),
+    Configured,
     Ordered(Order),
 }
 
@@ -150,7 +148,7 @@ impl<'a> Repl<'a> {
             chosen = Choosing::next(&mut self.choosing) => News::Chosen(chosen),
             done = self.turns.next(holder) => News::Turn(done),
             heard = self.events.next() => News::Host(heard),
-            Some(config) = changed(&mut self.configs) => News::Configured(config),
+            Some(()) = changed(&mut self.configs) => News::Configured,
             order = ordered(&mut self.control) => News::Ordered(order),
             () = std::future::ready(()), if !has_patience => News::NobodyElse,
         }
@@ -174,7 +172,7 @@ impl<'a> Repl<'a> {
             News::Chosen(chosen) => self.chosen(chosen)?,
             News::Host(None) => return Ok(Next::Leave),
             News::Host(Some(heard)) => self.announced.heard(&heard, self.host(), self.session),
-            News::Configured(config) => self.reload_with(config),
+            News::Configured => self.catch_up(),
             News::Ordered(order) => self.ordered(order),
         }
         Ok(Next::GoOn)
@@ -228,7 +226,7 @@ async fn next_of(run: &mut Option<Run>) -> Option<RunEvent> {
     }
 }
 
-async fn changed(configs: &mut Option<mpsc::Receiver<Arc<Config>>>) -> Option<Arc<Config>> {
+async fn changed(configs: &mut Option<mpsc::Receiver<()>>) -> Option<()> {
     match configs {
         Some(configs) => configs.recv().await,
         None => std::future::pending().await,

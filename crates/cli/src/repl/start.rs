@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use wharf::{Asker, WhenAsked};
 use wharf_agent::SavedConversation;
-use wharf_config::{Approval, Config, Configured, Watch};
+use wharf_config::{Config, Configured, Watch};
 use wharf_spec::Admission;
 
 use super::Repl;
@@ -93,7 +93,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     // Set once, here.
     let _ = known_host.set(host.clone());
     if editor.is_terminal() {
-        desk.ask_approvals(unapproved(&known));
+        desk.ask_approvals(known.unapproved().cloned().collect());
     }
     let fleet = Fleet::new(session, host.clone(), known, &[]);
     greet(session, &fleet, model);
@@ -139,8 +139,8 @@ impl Repl<'_> {
 }
 
 async fn watch(session: &Session) -> Result<Watch, Failure> {
-    let (places, around) = (session.configuration.places.clone(), session.surroundings.clone());
-    tokio::task::spawn_blocking(|| Watch::new(places, around)).await.map_err(Failure::other)
+    let reader = session.configuration.reader.clone();
+    tokio::task::spawn_blocking(|| Watch::new(reader)).await.map_err(Failure::other)
 }
 
 /// Names for completion that no server knows.
@@ -175,18 +175,11 @@ async fn without_secrets(session: &Session, config: &Arc<Config>) -> Known {
 
 /// Starts the servers whose secrets have to be looked up, then waits for all of them: a script does not type again.
 async fn start_others(fleet: &Fleet<'_>, patience: Duration) -> Done {
-    let config = Arc::clone(&fleet.known().config);
-    if config.servers.iter().any(refers_to_secret) {
-        fleet.reload(config).await;
+    if fleet.known().config.servers.iter().any(refers_to_secret) {
+        fleet.bring_up().await;
     }
     let _ = tokio::time::timeout(patience, fleet.host.settled()).await;
     Ok(Wish::Started)
-}
-
-/// The project's servers that nobody has looked at yet.
-fn unapproved(known: &Known) -> Vec<Configured> {
-    let waits = |server: &&Configured| matches!(server.approval, Approval::Needed | Approval::Changed);
-    known.config.servers.iter().chain(&known.config.beside).filter(waits).cloned().collect()
 }
 
 /// One line: what this is, what there is, what to type.

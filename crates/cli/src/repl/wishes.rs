@@ -1,10 +1,7 @@
 //! What an errand leads to.
 
-use std::sync::Arc;
-
-use wharf::Changes;
 use wharf_agent::Block;
-use wharf_config::{Config, load};
+use wharf_config::Configured;
 use wharf_spec::Untrusted;
 
 use super::choosing::Why;
@@ -39,7 +36,7 @@ impl<'a> Repl<'a> {
             Wish::Model(name) => self.choose(Some(name), Why::Asked),
             Wish::Cancel => self.cancel(),
             Wish::Reload => self.reload(),
-            Wish::Reloaded(changes) => self.reloaded(&changes),
+            Wish::Reloaded(reloaded) => self.reloaded(&reloaded),
             Wish::Started => self.announced.begin(&self.fleet.known(), self.session),
             Wish::LogIn(server) => self.log_in(&server),
             Wish::Say(said) => self.begin(said),
@@ -72,7 +69,7 @@ impl<'a> Repl<'a> {
     /// Logs in where somebody can answer. In a pipe the next line would be taken for the answer.
     fn log_in(&mut self, server: &str) {
         if self.editor.is_terminal() {
-            return self.desk.log_in(self.host(), server);
+            return self.desk.log_in(self.fleet, server);
         }
         let failure = Failure::of(Kind::LoginNeeded, "logging in needs a terminal").about(server);
         self.tell(failure.hint(format_args!("{LOG_IN} {server} logs in")));
@@ -94,8 +91,9 @@ impl<'a> Repl<'a> {
     }
 
     /// What is configured has changed, and with it what is known of servers and models.
-    fn reloaded(&mut self, changes: &Changes) {
-        self.announced.changed(changes, self.host(), self.session);
+    fn reloaded(&mut self, reloaded: &Reloaded) {
+        self.announced.changed(reloaded, self.host(), self.session);
+        self.ask_approvals(&reloaded.unapproved);
         self.model_names.set(&self.models());
     }
 
@@ -104,7 +102,7 @@ impl<'a> Repl<'a> {
         self.reload_by(announce::reloaded);
     }
 
-    /// Looks at the configuration again, because it will have changed; that it is followed anyway may have been quicker.
+    /// Looks at the configuration again, because it has changed or will have; somebody else may have been quicker.
     pub(super) fn catch_up(&mut self) {
         self.reload_by(announce::followed);
     }
@@ -112,29 +110,19 @@ impl<'a> Repl<'a> {
     fn reload_by(&mut self, tell: fn(&Session, &Reloaded)) {
         let (session, fleet) = (self.session, self.fleet);
         self.errands.send(async move {
-            let config = read(session).await?;
-            let reloaded = fleet.reload(config).await;
+            let reloaded = fleet.reload().await?;
             tell(session, &reloaded);
-            Ok(Wish::Reloaded(reloaded.changes))
+            Ok(Wish::Reloaded(reloaded))
         });
     }
 
-    /// Takes over a configuration that somebody has just edited.
-    pub(super) fn reload_with(&mut self, config: Arc<Config>) {
-        let (session, fleet) = (self.session, self.fleet);
-        self.errands.send(async move {
-            let reloaded = fleet.reload(config).await;
-            announce::followed(session, &reloaded);
-            Ok(Wish::Reloaded(reloaded.changes))
-        });
+    /// Asks about servers of the project that wait for approval, where somebody can be asked.
+    fn ask_approvals(&mut self, names: &[String]) {
+        if self.editor.is_terminal() && !names.is_empty() {
+            let is_named = |server: &&Configured| names.iter().any(|name| server.name.as_str() == name);
+            self.desk.ask_approvals(self.fleet.known().unapproved().filter(is_named).cloned().collect());
+        }
     }
-}
-
-/// What is configured now.
-pub(super) async fn read(session: &Session) -> Result<Arc<Config>, Failure> {
-    let (places, around) = (session.configuration.places.clone(), session.surroundings.clone());
-    let read = tokio::task::spawn_blocking(move || load(&places, &around)).await;
-    read.map(Arc::new).map_err(Failure::other)
 }
 
 /// Connects a server that a conversation had. How it fares is announced anyway.

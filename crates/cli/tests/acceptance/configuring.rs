@@ -3,7 +3,7 @@
 use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
 
-use crate::berth::{Berth, all_allowed, await_state, demo};
+use crate::berth::{Berth, all_allowed, answer, await_state, demo};
 
 #[test]
 fn a_file_and_a_variable_bring_servers() {
@@ -79,6 +79,24 @@ fn names_that_collide_are_told_apart() {
     names.dedup();
     assert_eq!(names.len(), count, "no name is there twice");
     assert!(names.contains(&"mcp__east__echo") && names.contains(&"mcp__west__echo"), "{names:?}");
+    berth.leave(terminal);
+}
+
+#[test]
+fn a_server_that_a_project_brings_along_later_is_asked_about() {
+    let berth = Berth::new(Script::default()).servers(json!({}));
+    let mut terminal = berth.repl(&[]);
+    terminal.expect("no servers");
+    // The second time it has changed since it was approved.
+    for words in [&["demo-server"][..], &["demo-server", "--stdio"]] {
+        let mut entry = berth.marked(demo());
+        entry["args"] = json!(words);
+        berth.write("project/.mcp.json", &json!({"mcpServers": {"theirs": entry}}).to_string());
+        terminal.expect("theirs waits for approval: wharf approve theirs");
+        answer(&mut terminal, "Approve theirs?", "y");
+        terminal.expect("added theirs");
+        await_state(&mut terminal, "theirs", "ready");
+    }
     berth.leave(terminal);
 }
 

@@ -1,6 +1,8 @@
 //! A protected server, from the prompt.
 
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use wharf_testkit::authd::{Authd, Switches, visit};
@@ -21,10 +23,7 @@ fn a_protected_server_is_logged_in_at_and_stays_so() {
     await_state(&mut terminal, "guarded", "auth_required");
     terminal.line("/mcp auth guarded");
     answer(&mut terminal, "Open it in your browser?", "y");
-    assert!(until(PATIENCE, || std::fs::read_to_string(&opened).is_ok_and(|text| text.ends_with('\n'))));
-    let page = std::fs::read_to_string(&opened).unwrap();
-    let back = visit(page.trim()).unwrap().expect("a login page sends back");
-    visit(&back).unwrap();
+    log_in(&opened);
     await_state(&mut terminal, "guarded", "ready");
     let shown = berth.leave(terminal);
     for secret in authd.secrets() {
@@ -41,8 +40,44 @@ fn a_protected_server_is_logged_in_at_and_stays_so() {
     assert!(!shown.contains("Open it in your browser?"), "{shown}");
 }
 
+/// Whether it is asked about by itself or by `/mcp auth`, of a server that was there at first or came later.
+#[test]
+fn a_login_comes_back_to_where_its_server_says() {
+    let authd = Authd::start(Switches::default()).unwrap();
+    for by_hand in [false, true] {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let guarded = json!({"url": authd.server_url(), "oauth": {"callback_port": port}});
+        let berth = Berth::new(Script::default()).servers(json!({}));
+        let opened = with_browser(&berth);
+        let mut terminal = berth.repl(&[]);
+        terminal.expect("no servers");
+        let berth = berth.servers(json!({"guarded": guarded}));
+        terminal.expect("added guarded");
+        if by_hand {
+            answer(&mut terminal, "Open it in your browser?", "n");
+            await_state(&mut terminal, "guarded", "auth_required");
+            terminal.line("/mcp auth guarded");
+        }
+        answer(&mut terminal, "Open it in your browser?", "y");
+        let back = log_in(&opened);
+        assert!(back.starts_with(&format!("http://127.0.0.1:{port}/callback?")), "{back}");
+        await_state(&mut terminal, "guarded", "ready");
+        berth.leave(terminal);
+    }
+}
+
+/// Waits for the browser, and logs in at the page it was sent to; gives where that leads back to.
+#[track_caller]
+fn log_in(opened: &Path) -> String {
+    assert!(until(PATIENCE, || std::fs::read_to_string(opened).is_ok_and(|text| text.ends_with('\n'))));
+    let page = std::fs::read_to_string(opened).unwrap();
+    let back = visit(page.trim()).unwrap().expect("a login page sends back");
+    visit(&back).unwrap();
+    back
+}
+
 /// A browser that only notes where it was sent; gives where it does.
-fn with_browser(berth: &Berth) -> std::path::PathBuf {
+fn with_browser(berth: &Berth) -> PathBuf {
     let opened = berth.path("opened");
     let script = format!("#!/bin/sh\nprintf '%s\\n' \"$1\" > '{}'\n", opened.display());
     let browser = berth.write("bin/xdg-open", &script);

@@ -24,6 +24,7 @@ mod pages;
 mod prompt;
 mod read;
 mod reload;
+mod reloading;
 mod repl;
 mod run;
 mod scripted;

@@ -73,5 +73,8 @@ fn programs_read_a_document_for_each_change() {
     assert_eq!(first["items"][0]["id"], "one");
     expect(&told, r#""state":"ready""#);
     house.configure(&json!({}));
-    expect(&told, r#"{"event":"config","schema":1,"added":[],"removed":["one"],"changed":[],"problems":[]}"#);
+    expect(
+        &told,
+        r#"{"event":"config","schema":1,"added":[],"removed":["one"],"changed":[],"unapproved":[],"problems":[],"success":true}"#,
+    );
 }

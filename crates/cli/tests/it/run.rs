@@ -24,7 +24,7 @@ impl Stage {
         Self::with(&server, turns)
     }
 
-    fn with(server: &Value, turns: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn with(server: &Value, turns: impl IntoIterator<Item = Answer>) -> Self {
         Self::among(&json!({ "demo": server }), turns)
     }
 

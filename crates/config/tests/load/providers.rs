@@ -17,6 +17,7 @@ fn a_bad_provider_is_told_with_its_place_and_costs_only_itself() {
         (r#""openai": {"format": "grpc"}"#, &["wrong_type 2:22"]),
         (r#""openai": {"effort": "max"}"#, &["wrong_type 2:22"]),
         (r#""openai": {"maxTokens": 0}"#, &["wrong_type 2:25"]),
+        (r#""openai": {"maxTokens": 5000000000}"#, &["wrong_type 2:25"]),
         (r#""openai": {"contextTokens": 1.5}"#, &["wrong_type 2:29"]),
         (r#""openai": {"apiKey": ["k"]}"#, &["wrong_type 2:22"]),
         (r#""openai": {"apikey": "k"}"#, &["unknown_key 2:12"]),

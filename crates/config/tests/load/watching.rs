@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_config::{Config, Reach, Watch};
+use wharf_config::{Config, Reach, Reader, Watch};
 
 use crate::support::{World, told};
 
@@ -14,9 +14,12 @@ fn server(name: &str, program: &str) -> String {
     format!(r#"{{"mcpServers": {{"{name}": {{"command": "{program}"}}}}}}"#)
 }
 
-fn watch(world: &World) -> Watch {
-    let watch = Watch::new(world.places.clone(), world.around.clone());
-    watch.paced(Duration::from_millis(5), Duration::from_millis(20))
+fn reader(world: &World) -> Reader {
+    Reader::new(world.places.clone(), world.around.clone())
+}
+
+fn watch(reader: Reader) -> Watch {
+    Watch::new(reader).paced(Duration::from_millis(5), Duration::from_millis(20))
 }
 
 async fn next(watch: &mut Watch) -> Arc<Config> {
@@ -36,7 +39,7 @@ fn check(config: &Config, names: &[&str], problems: &[&str]) {
 async fn a_file_that_is_written_replaced_or_new_is_read_again() {
     let world = World::new();
     world.write("home/config.json", &server("one", "a"));
-    let mut watch = watch(&world);
+    let mut watch = watch(reader(&world));
     check(watch.config(), &["one"], &[]);
     world.write("home/config.json", &server("two", "a"));
     check(&*next(&mut watch).await, &["two"], &[]);
@@ -54,7 +57,7 @@ async fn a_file_in_a_bad_way_says_what_it_said_before() {
     let world = World::new();
     world.write("home/config.json", &server("one", "a"));
     world.write("home/.mcp.json", &server("two", "a"));
-    let mut watch = watch(&world);
+    let mut watch = watch(reader(&world));
     // Half saved, then empty, then gone; the other file is read as ever.
     world.write("home/config.json", &server("one", "b")[..20]);
     check(&*next(&mut watch).await, &["one", "two"], &["unreadable 1:17"]);
@@ -71,4 +74,21 @@ async fn a_file_in_a_bad_way_says_what_it_said_before() {
     check(&config, &["one", "three"], &[]);
     let program = config.server("one").unwrap().described.as_ref().map(|described| &described.reach);
     assert!(matches!(program, Ok(Reach::Stdio(stdio)) if stdio.command.value == "b"), "{program:?}");
+}
+
+/// Whoever reads by hand knows what the watch has seen, and the watch what was read by hand.
+#[tokio::test]
+async fn all_who_read_with_one_reader_remember_together() {
+    let world = World::new();
+    world.write("home/config.json", &server("one", "a"));
+    let reader = reader(&world);
+    let mut watch = watch(reader.clone());
+    world.write("home/config.json", &server("two", "a"));
+    check(&*next(&mut watch).await, &["two"], &[]);
+    world.write("home/config.json", "{");
+    check(&reader.read(), &["two"], &["unreadable 1:1"]);
+    world.write("home/config.json", &server("three", "a"));
+    check(&reader.read(), &["three"], &[]);
+    world.write("home/config.json", "{");
+    check(&*next(&mut watch).await, &["three"], &["unreadable 1:1"]);
 }

@@ -149,6 +149,28 @@ async fn a_yes_opens_the_page_and_connects_the_server() {
     bench.host.close().await;
 }
 
+/// Who logs in comes back to where the server's own settings say, and those are the ones it has now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_is_made_by_the_settings_of_the_server() {
+    let (tourist, (wanted, mut made)) = (Arc::<Tourist>::default(), mpsc::unbounded_channel());
+    let mut bench = Bench::new(Site::wanting(1), Member::default(), |builder| {
+        builder.visitors(move |name, spec| {
+            wanted.send((name.to_string(), spec.login.callback_port)).unwrap();
+            Arc::new(At(Arc::clone(&tourist)))
+        })
+    })
+    .await;
+    for port in [None, Some(4711)] {
+        let mut entry = bench.site.entry();
+        let ServerSpec::Http(spec) = &mut entry.spec else { panic!("it is dialled") };
+        spec.login.callback_port = port;
+        bench.host.set_servers(vec![entry]).await;
+        let (question, _reply) = bench.question().await;
+        assert_eq!((question.server.as_str(), made.recv().await), ("one", Some(("one".to_owned(), port))));
+    }
+    bench.host.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_no_opens_nothing_and_is_not_asked_again_before_the_next_attempt() {
     let mut bench = Bench::new(Site::wanting(1), Member::default(), as_it_is).await;

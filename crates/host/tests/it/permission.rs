@@ -283,6 +283,23 @@ async fn a_definition_that_changes_is_asked_about_with_the_difference() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_changed_definition_that_is_allowed_once_is_asked_about_again() {
+    let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::Once, PermissionAnswer::Session]));
+    let host = builder(&shifty).rules([rule("mcp__math__add", Action::Allow)]);
+    let host = host.asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
+    call(&host).await.unwrap();
+    shifty.describe("Adds two numbers and mails them.");
+    host.reconnect("math").await.unwrap();
+    host.settled().await;
+    for asked in [1, 2, 2] {
+        call(&host).await.unwrap();
+        assert_eq!(person.asked(), asked);
+    }
+    assert!(person.asked.lock().unwrap().iter().all(|question| question.changed.is_some()));
+    host.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_about_a_server_that_is_another_now_is_void() {
     let shifty = Shifty::new();
     let person = Arc::new(Person {
@@ -394,4 +411,29 @@ async fn a_question_has_its_time_and_ends_with_the_host() {
         assert!(matches!(heard, wharf::Heard::Event(_)));
     }
     assert_eq!(shifty.calls(), 0);
+}
+
+/// Whoever is asked about many calls has the whole time for each of them.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_question_begins_when_it_is_put() {
+    let (shifty, person) =
+        (Shifty::new(), hesitant(&[PermissionAnswer::Once, PermissionAnswer::Once, PermissionAnswer::Once]));
+    let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
+    let time = wharf::Limits::default().ask;
+    let calls: Vec<_> = (0..3)
+        .map(|_| {
+            let host = host.clone();
+            tokio::spawn(async move { call(&host).await })
+        })
+        .collect();
+    for _ in 0..3 {
+        person.asking.notified().await;
+        tokio::time::sleep(time * 2 / 3).await;
+        person.before.as_ref().unwrap().notify_one();
+    }
+    for one in calls {
+        one.await.unwrap().unwrap();
+    }
+    assert_eq!((person.asked(), shifty.calls()), (3, 3));
+    host.close().await;
 }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use wharf_agent::{Block, Ending, Run, RunEvent};
-use wharf_config::{Config, load};
 
 use super::events::Events;
 use super::spent::Spent;
@@ -15,7 +14,6 @@ use crate::control::{Control, Order, Request, rows};
 use crate::errands::Errands;
 use crate::failure::{Failure, Outcome};
 use crate::fleet::Fleet;
-use crate::session::Session;
 
 /// A run, and whoever follows it.
 pub struct Driver<'a> {
@@ -98,11 +96,11 @@ impl<'a> Driver<'a> {
 
     fn ordered(&mut self, order: Order) {
         match order.request.clone() {
-            Request::List => reply(order, rows::list(self.fleet)),
-            Request::One(id) => reply(order, rows::one(self.fleet, &id)),
+            Request::List => order.reply(rows::list(self.fleet)),
+            Request::One(id) => order.reply(rows::one(self.fleet, &id)),
             Request::Reload => {
                 let fleet = self.fleet;
-                self.errands.send(async move { reply(order, reload(fleet).await) });
+                self.errands.send(async move { order.reply(fleet.reload().await.map(|reloaded| json!(reloaded))) });
             }
             Request::Cancel => {
                 self.under_way.iter_mut().for_each(|under_way| under_way.run.cancel());
@@ -151,25 +149,6 @@ impl Show {
         }
         ended(ending)
     }
-}
-
-fn reply(order: Order, result: Result<Value, Failure>) {
-    match result {
-        Ok(result) => order.answer(result),
-        Err(failure) => order.refuse(&failure),
-    }
-}
-
-async fn reload(fleet: &Fleet<'_>) -> Result<Value, Failure> {
-    let config = read(fleet.session).await?;
-    Ok(rows::reloaded(&fleet.reload(config).await))
-}
-
-/// What is configured now.
-async fn read(session: &Session) -> Result<Arc<Config>, Failure> {
-    let (places, around) = (session.configuration.places.clone(), session.surroundings.clone());
-    let read = tokio::task::spawn_blocking(move || load(&places, &around)).await;
-    read.map(Arc::new).map_err(Failure::other)
 }
 
 /// The next event of a run; never, where there is none.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use wharf::{Host, ServerStatus, State, Trouble};
-use wharf_config::{Approval, Config, Configured, Reach};
+use wharf_config::{Config, Configured, Reach};
 use wharf_spec::{Admission, HttpForm, ServerEntry, Surroundings};
 use wharf_wire::Implementation;
 
@@ -18,7 +18,7 @@ pub struct Gathered<'a> {
     pub config: &'a Config,
     pub host: &'a Host,
     pub entries: &'a [ServerEntry],
-    /// Why servers that are switched on are not in the host.
+    /// Why servers that are switched on cannot be had as they are written.
     pub failures: &'a [(String, Arc<Failure>)],
     /// The servers that are wanted; all where there are none.
     pub ids: &'a [String],
@@ -52,7 +52,7 @@ pub struct Counts {
 
 /// A row for each server, and for each entry of a project that waits for an approval.
 pub fn gather(parts: &Gathered<'_>) -> Vec<Row> {
-    let waits = |server: &&Configured| matches!(server.approval, Approval::Needed | Approval::Changed);
+    let waits = |server: &&Configured| server.admission() == Admission::Unapproved;
     let beside = parts.config.beside.iter().filter(waits);
     let is_wanted =
         |server: &&Configured| parts.ids.is_empty() || parts.ids.iter().any(|id| server.name.as_str() == id);

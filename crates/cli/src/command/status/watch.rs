@@ -1,19 +1,17 @@
 //! `wharf status --watch`: the table, redrawn as things change, and the configuration followed as it is edited.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use tokio::sync::mpsc;
-use wharf::{Changes, Event, Events, Heard};
-use wharf_config::{Config, Watch};
-use wharf_spec::ServerName;
+use wharf::{Event, Events, Heard};
+use wharf_config::Watch;
+use wharf_spec::Untrusted;
 
 use super::gathered::Row;
 use super::show::{StatusItem, document, item, line, table};
 use super::start;
 use crate::clock::time_of_day;
-use crate::configured::told;
 use crate::failure::{Failure, Outcome};
 use crate::fleet::{Fleet, Known, Reloaded, follow};
 use crate::session::Session;
@@ -33,16 +31,16 @@ struct Watching<'a> {
 /// What happened.
 enum News {
     Heard(Option<Heard>),
-    Configured(Arc<Config>),
+    Configured,
     Time,
 }
 
 /// Stays until somebody ends it.
 pub async fn watch(session: &Session, ids: &[String]) -> Outcome {
-    let (places, around) = (session.configuration.places.clone(), session.surroundings.clone());
-    let read = tokio::task::spawn_blocking(|| Watch::new(places, around)).await;
+    let reader = session.configuration.reader.clone();
+    let read = tokio::task::spawn_blocking(|| Watch::new(reader)).await;
     let watch = read.map_err(Failure::other)?;
-    let known = Known::resolve(session, Arc::clone(watch.config()), ids).await;
+    let known = Known::resolve(session, watch.config().clone(), ids).await;
     let host = start(session, known.entries.clone()).await?;
     let mut events = host.events();
     let mut watching = Watching { session, fleet: Fleet::new(session, host, known, ids), drawn: 0 };
@@ -53,17 +51,17 @@ pub async fn watch(session: &Session, ids: &[String]) -> Outcome {
             // The host was closed.
             News::Heard(None) => return Err(Failure::interrupted()),
             News::Heard(Some(heard)) => watching.heard(&heard)?,
-            News::Configured(config) => watching.reload(config).await?,
+            News::Configured => watching.reload().await?,
             News::Time => watching.draw()?,
         }
     }
 }
 
-async fn next(session: &Session, events: &mut Events, configs: &mut mpsc::Receiver<Arc<Config>>) -> News {
+async fn next(session: &Session, events: &mut Events, configs: &mut mpsc::Receiver<()>) -> News {
     let redraws = session.console.width().is_some() && !session.console.manner.json;
     tokio::select! {
         heard = events.next() => News::Heard(heard),
-        Some(config) = configs.recv() => News::Configured(config),
+        Some(()) = configs.recv() => News::Configured,
         () = tokio::time::sleep(EVERY), if redraws => News::Time,
     }
 }
@@ -72,8 +70,15 @@ async fn next(session: &Session, events: &mut Events, configs: &mut mpsc::Receiv
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Change<'a> {
-    State { schema: u32, item: Box<StatusItem<'a>> },
-    Config { schema: u32, added: Vec<&'a str>, removed: Vec<&'a str>, changed: Vec<&'a str>, problems: Vec<String> },
+    State {
+        schema: u32,
+        item: Box<StatusItem<'a>>,
+    },
+    Config {
+        schema: u32,
+        #[serde(flatten)]
+        reloaded: &'a Reloaded,
+    },
 }
 
 impl Watching<'_> {
@@ -132,35 +137,24 @@ impl Watching<'_> {
     }
 
     /// Makes what is configured now what the host keeps.
-    async fn reload(&mut self, config: Arc<Config>) -> Result<(), Failure> {
-        let reloaded = self.fleet.reload(config).await;
+    async fn reload(&mut self) -> Result<(), Failure> {
+        let reloaded = self.fleet.reload().await?;
         self.tell(&reloaded)
     }
 
-    fn tell(&mut self, Reloaded { changes, problems, .. }: &Reloaded) -> Result<(), Failure> {
+    fn tell(&mut self, reloaded: &Reloaded) -> Result<(), Failure> {
         let console = &self.session.console;
         if console.manner.json {
-            let Changes { added, removed, changed, .. } = changes;
-            let problems = problems.iter().map(told).collect();
-            let (added, removed, changed) = (names(added), names(removed), names(changed));
-            return console.document(&Change::Config { schema: 1, added, removed, changed, problems });
+            return console.document(&Change::Config { schema: 1, reloaded });
         }
-        for problem in problems {
-            console.warn(told(problem));
+        for problem in &reloaded.news {
+            console.warn(Untrusted::new(problem.as_str()));
             // The table on the screen is not the last thing on it any more.
             self.drawn = 0;
         }
         if console.width().is_some() {
             return self.draw();
         }
-        let lists = [("added", &changes.added), ("removed", &changes.removed), ("changed", &changes.changed)];
-        let some = lists.into_iter().filter(|(_, list)| !list.is_empty());
-        let words: Vec<String> = some.map(|(word, list)| format!("{word} {}", names(list).join(", "))).collect();
-        let words = if words.is_empty() { "no server is affected".to_owned() } else { words.join("; ") };
-        self.say(format!("configuration changed: {words}"))
+        self.say(format!("configuration changed: {}", reloaded.words()))
     }
-}
-
-fn names(names: &[ServerName]) -> Vec<&str> {
-    names.iter().map(ServerName::as_str).collect()
 }

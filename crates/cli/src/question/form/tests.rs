@@ -164,7 +164,21 @@ fn what_was_said_can_be_changed() {
 fn a_form_without_fields_is_a_plain_question() {
     let (turn, shown) = talk(r#"{"message":"Go on?","requestedSchema":{"properties":{}}}"#, &["y"]);
     assert_eq!(turn, Turn::Done(ElicitAnswer::Accept(Some(Raw::empty_object()))));
-    assert!(shown.contains("demo wants no values, only a yes."), "{shown}");
+    assert!(shown.contains("demo wants no values, only a yes.\nAgree? [y]es"), "{shown}");
+}
+
+#[test]
+fn saying_nothing_agrees_to_nothing() {
+    let text = r#"{"message":"Delete everything?","requestedSchema":{"properties":{}}}"#;
+    for (lines, action) in [(&["y"][..], Some("accept")), (&[""], None), (&["e"], None), (&["", "d"], Some("decline"))]
+    {
+        let (turn, shown) = talk(text, lines);
+        let answered = match &turn {
+            Turn::Done(answer) => Some(answer.to_raw().get().contains(action.unwrap_or("nothing"))),
+            Turn::Ask { .. } => None,
+        };
+        assert_eq!(answered, action.map(|_| true), "{lines:?}: {shown}");
+    }
 }
 
 #[test]

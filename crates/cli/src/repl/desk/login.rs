@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use wharf::{Ask, Consent, HostError, LoginAsk};
-use wharf_auth::{AuthSettings, DevicePage, Page, Returned, Visit, VisitError, Visitor};
-use wharf_config::Reach;
+use wharf_auth::{DevicePage, Page, Returned, Visit, VisitError, Visitor};
 use wharf_net::Pending;
 use wharf_spec::{ServerName, Untrusted};
 
@@ -12,12 +11,12 @@ use super::{Arrival, Slot};
 use crate::accounts::{self, Showing};
 use crate::command::auth::explained;
 use crate::failure::{Failure, render};
-use crate::session::Session;
+use crate::fleet::Fleet;
 use crate::style::{GOOD, NAME, paint};
 
 /// A visitor that asks at the desk before each page.
-pub fn visitor(session: &Session, server: &str, slot: Slot) -> Arc<dyn Visitor> {
-    let visitor = accounts::visitor(session, &settings(session, server), Showing::Agreed);
+pub fn visitor(fleet: &Fleet<'_>, server: &str, slot: Slot) -> Arc<dyn Visitor> {
+    let visitor = accounts::visitor(fleet.session, &fleet.login_of(server), Showing::Agreed);
     Arc::new(Asking { visitor, slot, server: server.to_owned() })
 }
 
@@ -29,20 +28,6 @@ pub fn told(server: &str, outcome: Result<(), HostError>) -> String {
         Err(HostError::Login { error, .. }) => render(&explained(&error).about(server)),
         Err(error) => render(&Failure::other(error)),
     }
-}
-
-/// What of a server's entry a visit depends on: where a login comes back to.
-fn settings(session: &Session, server: &str) -> AuthSettings {
-    let mut settings = AuthSettings::default();
-    let described = session.configuration.find(server).ok().and_then(|server| server.described.as_ref().ok());
-    let Some(Reach::Http(http)) = described.map(|described| &described.reach) else { return settings };
-    if let Some(oauth) = &http.oauth {
-        let text = |name: &str| oauth.text(name).map(|text| text.value.clone());
-        settings.callback_port = oauth.callback_port;
-        settings.client_id = text("client_id");
-        settings.client_metadata_url = text("client_metadata_url");
-    }
-    settings
 }
 
 struct Asking {

@@ -13,7 +13,7 @@ use wharf_wire::{Bounds, SamplingRequest};
 use super::{Slot, room};
 use crate::console::Console;
 use crate::failure::chain;
-use crate::question::{ReviewTalk, SamplingTalk, Wanted};
+use crate::question::{SamplingTalk, Wanted};
 
 /// What a model said.
 struct Answer {
@@ -47,7 +47,7 @@ async fn answer(slot: &Slot, console: &Console, model: &Model, ask: &SamplingAsk
         max_tokens: request.max_tokens,
         text: &text,
     };
-    agreed(slot.put(server, SamplingTalk::new(&wanted, room())).await)?;
+    agreed(slot.put(server, SamplingTalk::before(&wanted, room())).await)?;
     let limit = u32::try_from(request.max_tokens).unwrap_or(u32::MAX).max(1);
     let answer = generate(&model.clone().limited_to(limit), &conversation).await.map_err(|error| {
         // What went wrong is the person's business: it may say where the model is, and how it is paid for.
@@ -55,7 +55,7 @@ async fn answer(slot: &Slot, console: &Console, model: &Model, ask: &SamplingAsk
         console.warn(format_args!("the model could not answer {name}: {}", why.shortened(500)));
         NotSampled::Failed("the model could not be asked".to_owned())
     })?;
-    agreed(slot.put(server, ReviewTalk::new(server, &answer.text, room())).await)?;
+    agreed(slot.put(server, SamplingTalk::after(server, &answer.text, room())).await)?;
     result(&model.provider().model, &answer)
         .ok_or_else(|| NotSampled::Failed("the answer cannot be written".to_owned()))
 }

@@ -14,14 +14,13 @@ pub mod stage;
 mod tests;
 mod tools;
 
-use wharf::Changes;
 use wharf_agent::Block;
 
 use self::grammar::{Command, Read};
 use super::turns::Turn;
 use crate::chat::models::Models;
 use crate::failure::Failure;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Reloaded};
 
 pub use self::grammar::grammar;
 
@@ -62,7 +61,7 @@ pub enum Wish {
     /// Look at the configuration again.
     Reload,
     /// Take note of what has become of the servers that are configured.
-    Reloaded(Changes),
+    Reloaded(Reloaded),
     /// Take note that everything that is configured was tried.
     Started,
     /// Log in at this server.

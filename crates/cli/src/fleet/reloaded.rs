@@ -1,0 +1,118 @@
+//! What a look at the files has changed, and the words for it: here, and in another process that asked for it.
+
+use serde::{Deserialize, Serialize};
+use wharf::Changes;
+use wharf_config::{Configured, Severity};
+use wharf_policy::Problem;
+use wharf_spec::ServerName;
+
+use super::{Known, is_written_alike};
+use crate::configured::told;
+
+/// What came of a look at the files. Texts are as they are; whoever shows them escapes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reloaded {
+    pub added: Vec<String>,
+    pub removed: Vec<String>,
+    pub changed: Vec<String>,
+    /// The project's servers that wait for approval and did not before, or not as they are now.
+    pub unapproved: Vec<String>,
+    /// Everything that is wrong with what is configured.
+    pub problems: Vec<String>,
+    /// Whether every server and every rule could be taken over.
+    pub success: bool,
+    /// Those of the problems that were not there before.
+    #[serde(skip)]
+    pub news: Vec<String>,
+}
+
+impl Reloaded {
+    /// What has changed from one to the other.
+    pub(super) fn new(before: &Known, known: &Known, changes: &Changes) -> Self {
+        let not_taken = changes.errors.iter().map(|(name, why)| format!("{name}: {why}"));
+        let (unapproved, success) = (unapproved(before, known), is_sound(known) && changes.errors.is_empty());
+        let mut reloaded = Self { unapproved, success, ..Self::wrong(before, known, not_taken) };
+        let Changes { added, removed, changed, .. } = changes;
+        (reloaded.added, reloaded.removed, reloaded.changed) = (names(added), names(removed), names(changed));
+        reloaded
+    }
+
+    /// Nothing has changed, because of this rule.
+    pub(super) fn refused(before: &Known, known: &Known, rule: &Problem) -> Self {
+        Self::wrong(before, known, [format!("the configuration is not taken over: {rule}")])
+    }
+
+    /// What is wrong now, and this beside it.
+    fn wrong(before: &Known, known: &Known, beside: impl IntoIterator<Item = String>) -> Self {
+        let (mut problems, known_before) = (wrong_with(known), wrong_with(before));
+        let mut news: Vec<String> = problems.iter().filter(|line| !known_before.contains(line)).cloned().collect();
+        for line in beside {
+            news.push(line.clone());
+            problems.push(line);
+        }
+        Self { problems, news, ..Self::default() }
+    }
+
+    /// Whether there is anything to tell somebody who did not ask.
+    pub fn is_any(&self) -> bool {
+        let Self { added, removed, changed, unapproved, news, .. } = self;
+        [added, removed, changed, unapproved, news].iter().any(|list| !list.is_empty())
+    }
+
+    /// The changes in words.
+    pub fn words(&self) -> String {
+        let lists = [("added", &self.added), ("removed", &self.removed), ("changed", &self.changed)];
+        let some = lists.into_iter().filter(|(_, names)| !names.is_empty());
+        let changes = some.map(|(word, names)| format!("{word} {}", names.join(", ")));
+        let waiting = self.unapproved.iter().map(|name| format!("{name} waits for approval: wharf approve {name}"));
+        let words: Vec<String> = changes.chain(waiting).collect();
+        if words.is_empty() { "no server is affected".to_owned() } else { words.join("; ") }
+    }
+}
+
+fn names(names: &[ServerName]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+fn is_sound(known: &Known) -> bool {
+    let is_error = |problem: &wharf_config::Problem| problem.severity == Severity::Error;
+    known.failures.is_empty() && !known.config.problems.iter().any(is_error)
+}
+
+/// What is wrong with files, and with servers that are none the worse in their files.
+fn wrong_with(known: &Known) -> Vec<String> {
+    let is_readable = |name: &str| known.config.server(name).is_some_and(|server| server.described.is_ok());
+    let failures = known.failures.iter().filter(|(name, _)| is_readable(name)).map(|(name, why)| {
+        let is_kept = known.entries.iter().any(|entry| entry.name.as_str() == name);
+        format!("{name}: {}{}", why.error.message, if is_kept { "; it stays as it was" } else { "" })
+    });
+    known.config.problems.iter().map(told).chain(failures).collect()
+}
+
+fn unapproved(before: &Known, known: &Known) -> Vec<String> {
+    let waited = |server: &Configured| {
+        before.unapproved().any(|other| other.name == server.name && is_written_alike(other, server))
+    };
+    known.unapproved().filter(|server| !waited(server)).map(|server| server.name.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_put_into_words() {
+        let some = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let quiet = Reloaded { problems: some(&["known before"]), success: true, ..Reloaded::default() };
+        let (added, removed, unapproved) = (some(&["a", "b"]), some(&["c"]), some(&["d"]));
+        for (reloaded, is_any, words) in [
+            (quiet.clone(), false, "no server is affected"),
+            (Reloaded { news: some(&["new"]), ..quiet.clone() }, true, "no server is affected"),
+            (Reloaded { added, removed, ..quiet.clone() }, true, "added a, b; removed c"),
+            (Reloaded { unapproved, ..quiet }, true, "d waits for approval: wharf approve d"),
+        ] {
+            assert_eq!((reloaded.is_any(), reloaded.words().as_str()), (is_any, words));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `wharf reload`: a running `wharf` looks at its files again. What cannot be read or looked up costs nothing of what was
+//! there before, and is told.
+
+use std::process::Child;
+
+use serde_json::{Value, json};
+use wharf_testkit::modeld::Answer;
+
+use crate::house::working;
+use crate::run::Stage;
+use crate::support::{Ran, finished};
+
+const CONFIG: &str = "home/.config/wharf/config.json";
+
+/// A run that waits for the model. Dropped, it is ended.
+struct Running {
+    stage: Stage,
+    child: Option<Child>,
+}
+
+impl Running {
+    /// With this configuration, and a model that echoes once it may.
+    async fn with(stage: Stage, config: &Value) -> Self {
+        stage.house.write(CONFIG, &config.to_string());
+        let run = ["run", "--json", "--dangerously-skip-permissions", "wait"];
+        let child = Some(stage.command(&run).spawn().unwrap());
+        stage.model.await_request(1).await;
+        Self { stage, child }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        self.stage.house.write(name, text);
+    }
+
+    /// What `wharf reload` ends with, and says on stdout.
+    #[track_caller]
+    fn reload(&self, code: i32, told: &str, warned: &[&str]) {
+        let ran = self.stage.house.run(["reload"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), told), "{ran:?}");
+        for part in warned {
+            assert!(ran.stderr.contains(part), "{part}: {ran:?}");
+        }
+        assert_eq!(ran.stderr.is_empty(), warned.is_empty(), "{ran:?}");
+    }
+
+    #[track_caller]
+    fn is_ready(&self, server: &str) {
+        let ran = self.stage.house.run(["status", server]);
+        assert!(ran.stderr.contains("asked the running wharf") && ran.stdout.contains("✓ ready"), "{ran:?}");
+    }
+
+    /// Lets the model go on, and the run come to its end.
+    fn ended(mut self) -> Ran {
+        self.stage.model.open_gate("gate");
+        finished(self.child.take().unwrap().wait_with_output().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn stage() -> Stage {
+    let echo = Answer::call("echo", json!({"text": "ahoy"})).held("gate", 0);
+    Stage::with(&working(), [echo, Answer::text("Done.")])
+}
+
+#[tokio::test]
+async fn a_file_that_breaks_costs_no_server_and_no_rule() {
+    let config = json!({
+        "mcpServers": {"demo": working()}, "permissions": [{"tool": "mcp__demo__echo", "action": "deny"}],
+    });
+    let running = Running::with(stage(), &config).await;
+    running.write(CONFIG, &config.to_string()[..40]);
+    // As often as somebody looks.
+    for _ in 0..2 {
+        running.reload(2, "no server is affected\n", &["what it said before holds"]);
+    }
+    let ran = running.ended();
+    assert!(ran.stdout.contains("denied by the rule"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_looked_up_stays_as_it_was_and_is_told() {
+    let stage = stage();
+    let key = stage.house.write("keys/key", "hush");
+    let command = json!(["cat", key.with_file_name("{name}")]);
+    let mut demo = working();
+    demo["env"] = json!({"KEY": "${secret:key}"});
+    let config = |servers: Value| json!({"secretCommand": command, "mcpServers": servers});
+    let running = Running::with(stage, &config(json!({"demo": demo}))).await;
+    std::fs::remove_file(&key).unwrap();
+    let bare = json!({"command": "x", "args": ["${NOT_THERE}"]});
+    running.write(CONFIG, &config(json!({"bare": bare, "demo": demo})).to_string());
+    running.reload(2, "no server is affected\n", &["demo: ", "; it stays as it was", "bare: ", "NOT_THERE"]);
+    running.is_ready("demo");
+    // Another text is another server, which cannot be had.
+    demo["args"][1] = json!("--http");
+    running.write(CONFIG, &config(json!({"demo": demo})).to_string());
+    running.reload(2, "removed demo\n", &["demo: "]);
+}
+
+#[tokio::test]
+async fn a_rule_that_cannot_be_read_is_told_and_nothing_is_taken_over() {
+    let running = Running::with(stage(), &json!({"mcpServers": {"demo": working()}})).await;
+    let rule = json!({"tool": "mcp__demo__echo", "pattern": "=x", "action": "deny"});
+    let config = json!({"mcpServers": {"demo": working(), "more": working()}, "permissions": [rule]});
+    running.write(CONFIG, &config.to_string());
+    running.reload(2, "no server is affected\n", &["the configuration is not taken over: "]);
+    running.is_ready("demo");
+}
+
+#[tokio::test]
+async fn a_server_that_a_project_brings_along_is_named_once() {
+    let running = Running::with(stage(), &json!({"mcpServers": {"demo": working()}})).await;
+    for arguments in ["one", "two"] {
+        let docs = json!({"mcpServers": {"docs": {"command": "x", "args": [arguments]}}});
+        running.write("project/.mcp.json", &docs.to_string());
+        running.reload(0, "docs waits for approval: wharf approve docs\n", &[]);
+        running.reload(0, "no server is affected\n", &[]);
+    }
+    let ran = running.stage.house.run(["reload", "--json"]);
+    let expected = json!({
+        "schema": 1, "process": running.child.as_ref().unwrap().id(), "added": [], "removed": [], "changed": [],
+        "unapproved": [], "problems": [], "success": true,
+    });
+    assert_eq!(ran.json(), expected);
+}
