@@ -1,6 +1,18 @@
 //! One answer of the model while it comes.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::conversation::Block;
+
+/// The most calls that are made of an answer that became too long.
+const MOST_OF_TOO_LONG: usize = 16;
+
+pub(super) const TOO_LONG: &str = "not carried out: the answer was longer than it may be";
+const MADE_ALREADY: &str = "not carried out: the same answer makes this very call already";
+const TOO_MANY: &str = "not carried out: the answer was longer than it may be, and makes too many calls";
+
+/// Calls that are not to be made, by their ids, and why.
+pub(super) type Unmade = HashMap<String, &'static str>;
 
 /// What has come of an answer.
 #[derive(Debug, Default)]
@@ -38,10 +50,39 @@ impl Answer {
         self.blocks
     }
 
+    /// What is left of an answer that became too long, and of which calls nothing is to come, by their ids, with the
+    /// reason: the last may be half of one though it looks whole, and a model that does not stop makes one over and over.
+    pub fn too_long(self) -> (Vec<Block>, Unmade) {
+        let last_is_whole = !self.text.is_empty();
+        let blocks = self.with_text();
+        let calls = blocks.iter().filter_map(|block| match block {
+            Block::ToolCall { id, name, arguments, malformed } => Some((id, (name, arguments.get(), malformed))),
+            _ => None,
+        });
+        let calls: Vec<_> = calls.collect();
+        let mut made = HashSet::new();
+        let reason = |(at, (id, call)): (usize, &(&String, _))| {
+            let is_last = at + 1 == calls.len() && !last_is_whole;
+            let reason = match (made.insert(*call), made.len() > MOST_OF_TOO_LONG) {
+                _ if is_last => TOO_LONG,
+                (false, _) => MADE_ALREADY,
+                (true, true) => TOO_MANY,
+                (true, false) => return None,
+            };
+            Some(((*id).clone(), reason))
+        };
+        let unmade = calls.iter().enumerate().filter_map(reason).collect();
+        (blocks, unmade)
+    }
+
     /// What is left of an answer that was cut off: its whole blocks, and the text so far.
     pub fn cut(mut self) -> Vec<Block> {
         let is_half = |block: &Block| matches!(block, Block::ToolCall { malformed: Some(_), .. });
         self.blocks.retain(|block| !is_half(block));
+        self.with_text()
+    }
+
+    fn with_text(mut self) -> Vec<Block> {
         let first_call = self.blocks.iter().position(|block| matches!(block, Block::ToolCall { .. }));
         // Nothing is said behind a call but its result.
         self.blocks.insert(first_call.unwrap_or(self.blocks.len()), Block::Text(self.text));

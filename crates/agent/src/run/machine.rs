@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wharf_json::Raw;
 use wharf_tools::Note;
 
-use super::answer::Answer;
+use super::answer::{Answer, TOO_LONG, Unmade};
 use super::ids::Ids;
 use super::noted::noted;
 use super::repeats::{Deed, Repeats};
@@ -21,7 +21,6 @@ use crate::whole;
 
 const CANCELLED: &str = "cancelled by the person";
 const BROKEN_OFF: &str = "not carried out: the answer broke off before it was whole";
-const TOO_LONG: &str = "not carried out: the answer was longer than it may be";
 const REFUSED: &str = "not carried out: the answer was refused";
 const UNANSWERED: &str = "nobody knows what came of this call";
 /// What is said to a model that is to go on when the person has nothing to add.
@@ -228,19 +227,29 @@ impl Machine {
 
     fn answered(&mut self, answer: Answer, stop: &Stop) {
         match stop {
-            Stop::MaxTokens => self.stop(answer.cut(), TOO_LONG, Ending::TooLong),
+            Stop::MaxTokens => self.too_long(answer),
             Stop::Refused => self.stop(answer.whole(), REFUSED, Ending::Refused),
-            Stop::Paused => self.act_on(answer.unchanged(), Self::go_on),
+            Stop::Paused => self.act_on(answer.unchanged(), &Unmade::new(), Self::go_on),
             Stop::EndTurn | Stop::ToolCalls | Stop::Other(_) => {
-                self.act_on(answer.whole(), |machine| machine.end(Ending::Done));
+                self.act_on(answer.whole(), &Unmade::new(), |machine| machine.end(Ending::Done));
             }
         }
     }
 
-    /// Makes the calls of an answer; where there are none, does what is to be done then.
-    fn act_on(&mut self, blocks: Vec<Block>, otherwise: impl FnOnce(&mut Self)) {
-        let wanted: Vec<Wanted> =
-            blocks.iter().filter_map(|block| Wanted::of(block, self.offering.as_deref())).collect();
+    /// Makes the calls that were whole before an answer became too long; where there are none, that is the end.
+    fn too_long(&mut self, answer: Answer) {
+        let (blocks, unmade) = answer.too_long();
+        let is_made = |block: &Block| matches!(block, Block::ToolCall { id, .. } if !unmade.contains_key(id));
+        match blocks.iter().any(is_made) {
+            true => self.act_on(blocks, &unmade, Self::go_on),
+            false => self.stop(blocks, TOO_LONG, Ending::TooLong),
+        }
+    }
+
+    /// Makes the calls of an answer, but for some; where there are none, does what is to be done then.
+    fn act_on(&mut self, blocks: Vec<Block>, unmade: &Unmade, otherwise: impl FnOnce(&mut Self)) {
+        let wanted = blocks.iter().filter_map(|block| Wanted::of(block, self.offering.as_deref()));
+        let wanted: Vec<Wanted> = wanted.map(|wanted| wanted.unless(unmade)).collect();
         self.say(Role::Assistant, blocks);
         self.gauge.count(std::mem::take(&mut self.counted), &self.conversation);
         if wanted.is_empty() {

@@ -5,6 +5,7 @@ use wharf_spec::Shown;
 use wharf_tools::Outcome;
 
 use super::CallReport;
+use super::answer::Unmade;
 use super::repeats::Deed;
 use super::results::report;
 use crate::conversation::Block;
@@ -35,6 +36,12 @@ impl Wanted {
         };
         let deed = Deed::of(&tool, &arguments, malformed.as_deref());
         Some(Self { id: id.clone(), tool, arguments, deed, answer })
+    }
+
+    /// The same, answered with the reason where it is among those that are not to be made.
+    pub fn unless(mut self, unmade: &Unmade) -> Self {
+        self.answer = unmade.get(&self.id).map(|why| CallReport::error((*why).to_owned())).or(self.answer);
+        self
     }
 }
 

@@ -215,6 +215,22 @@ fn a_call_that_cannot_be_read_is_answered_and_not_made() {
 }
 
 #[test]
+fn calls_that_were_whole_before_an_answer_became_too_long_are_made() {
+    let mut play = Play::begun();
+    play.answer(&[text("look"), call("1", "a"), call("2", "a"), call("3", "b"), call("4", "c")], Stop::MaxTokens);
+    assert_eq!(play.open, ["1", "3"]);
+    for id in ["1", "3"] {
+        play.end_call(id, &format!("r{id}"));
+    }
+    play.gather();
+    play.check("hi | look !1 !2 !3 !4 | ?1=r1 -2 ?3=r3 -4", None);
+    play.model(ModelEvent::BlockDone(call("5", "c")));
+    play.model(ModelEvent::TextDelta("and th".into()));
+    play.model(ModelEvent::Done { stop: Stop::MaxTokens });
+    assert_eq!(play.open, ["5"]);
+}
+
+#[test]
 fn a_paused_answer_goes_on_in_the_same_turn() {
     let mut play = Play::begun();
     play.answer(&[text("wait")], Stop::Paused);
