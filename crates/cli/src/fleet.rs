@@ -31,6 +31,15 @@ pub struct Fleet<'a> {
     changing: Semaphore,
 }
 
+/// Why the files are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Somebody wants it.
+    Asked,
+    /// Something has changed; a file that is gone may be about to be replaced.
+    Noticed,
+}
+
 /// What is configured, and what came of it.
 pub struct Known {
     pub config: Arc<Config>,
@@ -85,9 +94,10 @@ impl Known {
     }
 }
 
-/// Whether two entries of a name say the same at the same place, wherever in its file that is.
-fn is_written_alike(one: &Configured, other: &Configured) -> bool {
-    (one.layer, &one.place.file, &one.written) == (other.layer, &other.place.file, &other.written)
+/// Whether two entries say the same of the same server at the same place, wherever in its file that is.
+pub fn is_written_alike(one: &Configured, other: &Configured) -> bool {
+    let told = |entry: &Configured| (entry.name.clone(), entry.layer, entry.place.file.clone());
+    told(one) == told(other) && one.written == other.written
 }
 
 impl<'a> Fleet<'a> {
@@ -115,15 +125,39 @@ impl<'a> Fleet<'a> {
         gather(&Gathered { session: self.session, config, host: &self.host, entries, failures, ids: &self.ids })
     }
 
+    /// Waits until servers that are configured are what the host keeps, and have been tried.
+    pub async fn settled(&self) {
+        self.caught_up().await;
+        self.host.settled().await;
+    }
+
+    /// Waits until the host was told of everything that is configured: of some servers, secrets are looked up first.
+    pub async fn caught_up(&self) {
+        // Never closed.
+        let _changing = self.changing.acquire().await;
+    }
+
+    /// Whether a server is still to come, since its secrets are being looked up.
+    pub fn awaits(&self, server: &Configured) -> bool {
+        let (known, name) = (self.known(), server.name.as_str());
+        server.admission() == Admission::Enabled
+            && self.changing.available_permits() == 0
+            && self.host.status_of(name).is_err()
+            && !known.failures.iter().any(|(failed, _)| failed == name)
+    }
+
     /// Looks at the files and makes what they say what the host keeps.
     ///
     /// One look after the other, so that what was read last holds. Where the rules cannot hold, nothing changes: servers
     /// are not brought up without the rules that came with them.
-    pub async fn reload(&self) -> Result<Reloaded, Failure> {
-        // Never closed.
+    pub async fn reload(&self, look: Look) -> Result<Reloaded, Failure> {
         let _changing = self.changing.acquire().await;
         let reader = self.session.configuration.reader.clone();
-        let config = tokio::task::spawn_blocking(move || reader.read()).await.map_err(Failure::other)?;
+        let read = move || match look {
+            Look::Asked => reader.read_anew(),
+            Look::Noticed => reader.read(),
+        };
+        let config = tokio::task::spawn_blocking(read).await.map_err(Failure::other)?;
         Ok(self.take_over(Arc::new(config)).await)
     }
 

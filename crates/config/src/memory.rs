@@ -20,6 +20,11 @@ impl Memory {
         }
     }
 
+    /// Forgets what a file said.
+    pub fn forget(&mut self, file: &Path) {
+        self.0.iter_mut().for_each(|good| drop(good.remove(file)));
+    }
+
     /// What a file said last.
     pub fn last(&self, file: &Path) -> Option<&[u8]> {
         self.0.as_ref()?.get(file).map(Vec::as_slice)

@@ -11,8 +11,8 @@ use crate::{Layer, Places};
 
 /// Reads a configuration again and again; clones of it remember together.
 ///
-/// A file that cannot be read any more, or is gone, goes on saying what it said last; what is wrong with it is one of
-/// the problems of the [`Config`].
+/// A file that cannot be read any more, or is gone for the moment, goes on saying what it said last; what is wrong with it
+/// is one of the problems of the [`Config`].
 #[derive(Clone)]
 pub struct Reader(Arc<Reading>);
 
@@ -32,6 +32,14 @@ impl Reader {
     pub fn read(&self) -> Config {
         let Reading { places, around, memory } = &*self.0;
         load_again(places, around, &mut memory.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same, for somebody who has just asked for it: a file that is gone says nothing any more. Blocks.
+    pub fn read_anew(&self) -> Config {
+        let gone = self.files().into_iter().filter(|file| !file.exists());
+        let mut memory = self.0.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        gone.for_each(|file| memory.forget(&file));
+        load_again(&self.0.places, &self.0.around, &mut memory)
     }
 
     /// The files that count, there or not.

@@ -157,10 +157,19 @@ impl<'a> Chat<'a> {
     }
 
     /// Leaves without waiting: a run that is still there is cancelled, and what it says until its end is shown and saved
-    /// before anything is closed.
-    pub fn last_word(&mut self, run: Option<Run>, mut show: impl FnMut(&RunEvent) + Send + 'static) {
+    /// before anything is closed, if that does not take long.
+    pub fn last_word(&mut self, run: Option<Run>, show: impl FnMut(&RunEvent) + Send + 'static) {
+        let farewell = self.farewell(run, show);
+        self.session.last_word(farewell);
+    }
+
+    /// Leaves in order: cancels a run that is still there, and is over when everything is saved.
+    pub fn farewell<S>(&mut self, run: Option<Run>, mut show: S) -> impl Future<Output = ()> + Send + use<S>
+    where
+        S: FnMut(&RunEvent) + Send + 'static,
+    {
         let (keeper, host) = (self.keeper.take(), self.host.clone());
-        self.session.last_word(async move {
+        async move {
             if let Some(mut run) = run {
                 run.cancel();
                 while let Some(event) = run.next().await {
@@ -173,7 +182,7 @@ impl<'a> Chat<'a> {
             if let Some(keeper) = keeper {
                 keeper.finish().await;
             }
-        });
+        }
     }
 
     /// Begins to save, where there is a place for it.

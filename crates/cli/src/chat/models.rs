@@ -79,10 +79,7 @@ impl Models {
         let name = format!("{}/{}", source.name, provider.model);
         let net = Net::open(&options(resolved.as_ref())).await.map_err(Failure::usage)?;
         let model = Model::open(provider, net).map_err(Failure::usage)?;
-        let context = settings.and_then(|settings| settings.context_tokens);
-        let context = context.or(source.known.map(|known| known.context_tokens));
-        let usual = AgentLimits::default();
-        let limits = AgentLimits { context: context.unwrap_or(usual.context), ..usual };
+        let limits = AgentLimits { context: context(source, settings), ..AgentLimits::default() };
         Ok(Chosen { name, model, limits, effort: settings.and_then(|settings| settings.effort).map(effort) })
     }
 
@@ -93,6 +90,13 @@ impl Models {
         let Wanted { source, model } = self.wanted(name.as_deref()).ok()?;
         let model = model.or_else(|| source.own_model())?;
         (!self.lacks_key(&source)).then(|| format!("{}/{model}", source.name))
+    }
+
+    /// Tokens that fit into the context of the model of a name, or of the usual one.
+    pub fn context(&self, name: Option<&str>) -> Option<u64> {
+        let name = self.named(name);
+        let source = self.wanted(name.as_deref()).ok()?.source;
+        Some(context(source, source.settings().ok()?))
     }
 
     /// What can be chosen, for completion and lists: what is configured, what there is a key for, what is local.
@@ -281,6 +285,13 @@ fn format(format: ProviderFormat) -> Format {
         ProviderFormat::Chat => Format::ChatCompletions,
         ProviderFormat::Responses => Format::Responses,
     }
+}
+
+/// Tokens that fit into the context of a provider's model.
+fn context(source: Source<'_>, settings: Option<&ProviderSettings>) -> u64 {
+    let written = settings.and_then(|settings| settings.context_tokens);
+    let known = || source.known.map(|known| known.context_tokens);
+    written.or_else(known).unwrap_or(AgentLimits::default().context)
 }
 
 fn effort(effort: ProviderEffort) -> Effort {

@@ -91,9 +91,7 @@ fn wrong_with(known: &Known) -> Vec<String> {
 }
 
 fn unapproved(before: &Known, known: &Known) -> Vec<String> {
-    let waited = |server: &Configured| {
-        before.unapproved().any(|other| other.name == server.name && is_written_alike(other, server))
-    };
+    let waited = |server: &Configured| before.unapproved().any(|other| is_written_alike(other, server));
     known.unapproved().filter(|server| !waited(server)).map(|server| server.name.to_string()).collect()
 }
 

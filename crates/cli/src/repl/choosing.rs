@@ -15,6 +15,8 @@ pub struct Choosing {
     why: Why,
     /// What it is called, as far as that is known.
     pub called: Option<String>,
+    /// Tokens that fit into its context, as far as that is known.
+    pub context: Option<u64>,
     /// What is said to it once it is there.
     said: Option<Vec<Block>>,
 }
@@ -61,9 +63,9 @@ impl Repl<'_> {
 
     fn look_for(&mut self, name: Option<String>, why: Why, said: Option<Vec<Block>>) {
         let models = self.models();
-        let called = models.called(name.as_deref());
+        let (called, context) = (models.called(name.as_deref()), models.context(name.as_deref()));
         let found = Box::pin(async move { models.choose(name.as_deref()).await.map(Box::new) });
-        self.choosing = Some(Choosing { found, why, called, said });
+        self.choosing = Some(Choosing { found, why, called, context, said });
     }
 
     /// Takes back what was to be said to a model that is being looked for, and tells whether there was something.
@@ -87,7 +89,12 @@ impl Repl<'_> {
             }
             (Err(failure), Why::Started) => return Err(failure),
             (Err(_), Why::Usual) => self.desk.lend(None),
-            (Err(failure), Why::Asked | Why::Needed) => self.tell(failure),
+            (Err(failure), Why::Needed) => self.tell(failure),
+            (Err(failure), Why::Asked) => {
+                self.tell(failure);
+                // It was never meant for the one that cannot be had.
+                said.into_iter().for_each(|said| self.begin(said));
+            }
         }
         Ok(())
     }

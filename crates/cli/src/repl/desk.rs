@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use terminal_size::{Height, Width, terminal_size_of};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use wharf::{
     Ask, AskReply, Asker, Consent, ElicitationAsk, HostError, LoginAsk, PermissionAnswer, PermissionAsk, Raw,
     SamplingAsk,
@@ -53,6 +53,8 @@ pub struct Desk<'a> {
     slot: Slot,
     lent: Option<Model>,
     works: JoinSet<Outcome>,
+    /// The servers of the project that were asked about, and who waits for the answers.
+    approving: Vec<(Configured, AbortHandle)>,
 }
 
 /// What came of questions, for whoever has to do something about it.
@@ -104,7 +106,7 @@ impl<'a> Desk<'a> {
         let slot = Slot { inbox: sender, samples: Arc::default() };
         let asker = Arc::new(slot.clone());
         let (queue, works) = (Queue::default(), JoinSet::new());
-        (Self { session, queue, inbox, slot, lent: None, works }, asker)
+        (Self { session, queue, inbox, slot, lent: None, works, approving: Vec::new() }, asker)
     }
 
     /// The model that servers may use, once the person agrees; none, and they are told so.
@@ -134,6 +136,18 @@ impl<'a> Desk<'a> {
         self.works.spawn_blocking(move || Outcome::Waiting(find()));
     }
 
+    /// Takes questions about servers of the project back, where that is wanted: an answer to one would be kept in place of
+    /// what is known of the server by now.
+    pub fn withdraw_approvals(&mut self, is_stale: impl Fn(&Configured) -> bool) {
+        self.approving.retain(|(server, asked)| {
+            let is_stale = is_stale(server);
+            if is_stale {
+                asked.abort();
+            }
+            !is_stale && !asked.is_finished()
+        });
+    }
+
     /// Waits for something to happen to questions: one comes, one is withdrawn, a model has answered. Shows what has to be
     /// shown. Dropped while it waits, nothing is lost.
     pub async fn next(&mut self) -> DeskNews {
@@ -157,6 +171,7 @@ impl<'a> Desk<'a> {
                 said = self.queue.withdrawn() => return Happened::Withdrawn(said),
                 Some(done) = self.works.join_next() => match done {
                     Ok(outcome) => return Happened::Done(outcome),
+                    Err(error) if error.is_cancelled() => {}
                     Err(error) => tracing::warn!("a task of the desk's was lost: {error}"),
                 },
             }
@@ -302,8 +317,10 @@ impl<'a> Desk<'a> {
         });
         let mut news = None;
         for one in waiting {
+            let server = one.server.clone();
             let (question, deciding) = approvals::asked(self.session, one);
-            self.works.spawn(async move { Outcome::Decided(Box::new(deciding.await)) });
+            let asked = self.works.spawn(async move { Outcome::Decided(Box::new(deciding.await)) });
+            self.approving.push((server, asked));
             news = self.put(question).or(news);
         }
         news

@@ -12,6 +12,7 @@ use super::turns::Turn;
 use super::{FIRST_WORDS, Next, Repl};
 use crate::chat::ended;
 use crate::failure::{Failure, Kind, render};
+use crate::fleet::Fleet;
 use crate::question::Heard;
 use crate::style::{QUIET, paint};
 use crate::table::wrap;
@@ -75,17 +76,25 @@ impl<'a> Repl<'a> {
             id: self.chat.id().map(str::to_owned),
             turns: self.chat.turns(),
             tokens: self.chat.tokens(),
-            context: self.chat.context(),
+            context: self.context(),
         }
+    }
+
+    /// What fits into the context of the model that is looked for, or in use.
+    fn context(&self) -> Option<u64> {
+        self.choosing.as_ref().and_then(|choosing| choosing.context).or_else(|| self.chat.context())
     }
 
     /// Says something to the agent, once what it mentions is read. Servers that are just starting are waited for a
     /// little: the model would not know of their tools.
     fn say(&mut self, text: String) {
-        let (host, room) = (self.host(), Room::within(self.chat.context()));
+        let (fleet, room) = (self.fleet, Room::within(self.context()));
         self.take_turn(Turn::Message, async move {
-            let _ = tokio::time::timeout(STARTING, host.settled()).await;
-            mention::attach(&text, host, room).await.map(Wish::Say)
+            let _ = tokio::time::timeout(STARTING, fleet.settled()).await;
+            if mentions_whom_it_awaits(&text, fleet) {
+                fleet.caught_up().await;
+            }
+            mention::attach(&text, &fleet.host, room).await.map(Wish::Say)
         });
         self.prompt();
     }
@@ -108,15 +117,13 @@ impl<'a> Repl<'a> {
         if is_again(before) {
             return Next::Leave;
         }
-        self.interrupted = Some(Instant::now());
-        if !self.stop() {
-            match self.desk.field() {
-                Some(_) => {
-                    let news = self.desk.hear(Heard::End);
-                    self.asked(news);
-                }
-                None => self.session.console.say("Ctrl-C again leaves, and so do /exit and Ctrl-D"),
-            }
+        let refuses = self.run.is_none() && self.desk.field().is_some();
+        self.interrupted = (!refuses).then(Instant::now);
+        if refuses {
+            let news = self.desk.hear(Heard::End);
+            self.asked(news);
+        } else if !self.stop() {
+            self.session.console.say("Ctrl-C again leaves, and so do /exit and Ctrl-D");
         }
         self.prompt();
         Next::GoOn
@@ -168,6 +175,12 @@ impl<'a> Repl<'a> {
         self.went_wrong = Some(failure.kind);
         console.say(wrap(&render(&failure), console.talk_width()));
     }
+}
+
+/// Whether a message means a server that the host will be told of, and was not yet.
+fn mentions_whom_it_awaits(text: &str, fleet: &Fleet<'_>) -> bool {
+    let known = fleet.known();
+    known.config.servers.iter().any(|server| text.contains(&format!("@{}:", server.name)) && fleet.awaits(server))
 }
 
 /// Whether somebody who typed Ctrl-C then means the same now.

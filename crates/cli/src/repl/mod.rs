@@ -124,6 +124,8 @@ impl<'a> Repl<'a> {
                 break;
             }
         }
+        let run = self.run.take();
+        self.chat.farewell(run, |_| ()).await;
         // At a terminal everything was seen; a script wants to know.
         let told = self.went_wrong.filter(|_| !self.editor.is_terminal());
         Ok(told.map_or(Ending::Fine, Ending::Told))

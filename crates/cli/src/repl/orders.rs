@@ -5,6 +5,7 @@ use serde_json::json;
 use super::slash::Wish;
 use super::{Repl, announce};
 use crate::control::{Order, Request, rows};
+use crate::fleet::Look;
 
 impl Repl<'_> {
     pub(super) fn ordered(&mut self, order: Order) {
@@ -20,7 +21,7 @@ impl Repl<'_> {
     fn reload_for(&mut self, order: Order) {
         let (session, fleet) = (self.session, self.fleet);
         self.errands.send(async move {
-            let reloaded = match fleet.reload().await {
+            let reloaded = match fleet.reload(Look::Asked).await {
                 Ok(reloaded) => reloaded,
                 Err(failure) => {
                     order.refuse(&failure);

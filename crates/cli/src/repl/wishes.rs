@@ -8,7 +8,7 @@ use super::choosing::Why;
 use super::slash::{Done, Wish};
 use super::{Next, Repl, announce};
 use crate::failure::{Failure, Kind, LOG_IN};
-use crate::fleet::{Fleet, Reloaded};
+use crate::fleet::{Fleet, Look, Reloaded, is_written_alike};
 use crate::session::Session;
 use crate::style::{NAME, paint};
 
@@ -93,24 +93,26 @@ impl<'a> Repl<'a> {
     /// What is configured has changed, and with it what is known of servers and models.
     fn reloaded(&mut self, reloaded: &Reloaded) {
         self.announced.changed(reloaded, self.host(), self.session);
+        let known = self.fleet.known();
+        self.desk.withdraw_approvals(|asked| !known.unapproved().any(|server| is_written_alike(server, asked)));
         self.ask_approvals(&reloaded.unapproved);
         self.model_names.set(&self.models());
     }
 
     /// Looks at the configuration again, because somebody wants it to be looked at.
     pub(super) fn reload(&mut self) {
-        self.reload_by(announce::reloaded);
+        self.reload_by(Look::Asked, announce::reloaded);
     }
 
     /// Looks at the configuration again, because it has changed or will have; somebody else may have been quicker.
     pub(super) fn catch_up(&mut self) {
-        self.reload_by(announce::followed);
+        self.reload_by(Look::Noticed, announce::followed);
     }
 
-    fn reload_by(&mut self, tell: fn(&Session, &Reloaded)) {
+    fn reload_by(&mut self, look: Look, tell: fn(&Session, &Reloaded)) {
         let (session, fleet) = (self.session, self.fleet);
         self.errands.send(async move {
-            let reloaded = fleet.reload().await?;
+            let reloaded = fleet.reload(look).await?;
             tell(session, &reloaded);
             Ok(Wish::Reloaded(reloaded))
         });
@@ -134,6 +136,7 @@ async fn bring_back(fleet: &Fleet<'_>, server: String) -> Done {
             .console
             .warn(format_args!("the conversation had a server `{server}`, which is not configured now"));
     }
+    fleet.caught_up().await;
     let _ = fleet.host.ready(&server).await;
     Ok(Wish::Nothing)
 }

@@ -92,3 +92,17 @@ async fn all_who_read_with_one_reader_remember_together() {
     world.write("home/config.json", "{");
     check(&*next(&mut watch).await, &["three"], &["unreadable 1:1"]);
 }
+
+#[test]
+fn what_a_file_said_that_is_gone_is_forgotten_for_whoever_asks() {
+    let world = World::new();
+    let file = world.write("home/config.json", &server("one", "a"));
+    let reader = reader(&world);
+    check(&reader.read(), &["one"], &[]);
+    world.write("home/config.json", "{");
+    check(&reader.read_anew(), &["one"], &["unreadable 1:1"]);
+    std::fs::remove_file(file).unwrap();
+    check(&reader.read(), &["one"], &["file_gone 1:1"]);
+    check(&reader.read_anew(), &[], &[]);
+    check(&reader.read(), &[], &[]);
+}

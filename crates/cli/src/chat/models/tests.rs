@@ -34,6 +34,7 @@ async fn check(settings: &str, variables: &[(&str, &str)], name: Option<&str>, e
     let (called, found) = (models.called(name), models.choose(name).await);
     if let Ok(chosen) = &found {
         assert_eq!(called.as_ref(), Some(&chosen.name));
+        assert_eq!(models.context(name), Some(chosen.limits.context));
     }
     let found = found.map(|chosen| told(&chosen)).map_err(|failure| {
         assert_eq!(failure.kind, Kind::Usage);

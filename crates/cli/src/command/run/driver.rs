@@ -13,7 +13,7 @@ use crate::chat::ended::ended;
 use crate::control::{Control, Order, Request, rows};
 use crate::errands::Errands;
 use crate::failure::{Failure, Outcome};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Look};
 
 /// A run, and whoever follows it.
 pub struct Driver<'a> {
@@ -100,7 +100,8 @@ impl<'a> Driver<'a> {
             Request::One(id) => order.reply(rows::one(self.fleet, &id)),
             Request::Reload => {
                 let fleet = self.fleet;
-                self.errands.send(async move { order.reply(fleet.reload().await.map(|reloaded| json!(reloaded))) });
+                self.errands
+                    .send(async move { order.reply(fleet.reload(Look::Asked).await.map(|reloaded| json!(reloaded))) });
             }
             Request::Cancel => {
                 self.under_way.iter_mut().for_each(|under_way| under_way.run.cancel());

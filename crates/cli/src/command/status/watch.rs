@@ -13,7 +13,7 @@ use super::show::{StatusItem, document, item, line, table};
 use super::start;
 use crate::clock::time_of_day;
 use crate::failure::{Failure, Outcome};
-use crate::fleet::{Fleet, Known, Reloaded, follow};
+use crate::fleet::{Fleet, Known, Look, Reloaded, follow};
 use crate::session::Session;
 use crate::style::{QUIET, paint};
 
@@ -138,7 +138,7 @@ impl Watching<'_> {
 
     /// Makes what is configured now what the host keeps.
     async fn reload(&mut self) -> Result<(), Failure> {
-        let reloaded = self.fleet.reload().await?;
+        let reloaded = self.fleet.reload(Look::Noticed).await?;
         self.tell(&reloaded)
     }
 

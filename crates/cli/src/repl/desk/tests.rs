@@ -213,6 +213,21 @@ async fn a_project_is_asked_about_server_by_server_and_a_yes_is_kept() {
 }
 
 #[tokio::test]
+async fn a_question_about_what_a_server_was_is_taken_back() {
+    let place = tempfile::tempdir().unwrap();
+    project(place.path());
+    let session = Session::in_directory(place.path());
+    let servers = session.configuration.config().unwrap().servers.clone();
+    let (mut desk, _asker) = Desk::new(&session);
+    desk.ask_approvals(servers);
+    assert_eq!((desk.next().await, desk.waiting()), (DeskNews::Table, 2));
+    desk.withdraw_approvals(|server| server.name.as_str() == "one");
+    assert_eq!((desk.next().await, desk.waiting()), (DeskNews::Table, 1));
+    desk.hear(line("y"));
+    assert_eq!(desk.next().await, DeskNews::Approved("two".to_owned()));
+}
+
+#[tokio::test]
 async fn a_login_goes_through_the_desk() {
     let place = tempfile::tempdir().unwrap();
     let session = Session::in_directory(place.path());

@@ -14,7 +14,7 @@ use wharf_spec::ServerName;
 use super::grammar::{OfServer, grammar};
 use super::{Post, Wish};
 use crate::configured::{ADD, refusal};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::nearest::suggestion;
 use crate::servers::shown_word;
 
@@ -138,6 +138,11 @@ pub fn kept(word: &str, post: &Post<'_>) -> Result<ServerName, Failure> {
     if let Some((_, failure)) = known.failures.iter().find(|(id, _)| id == name.as_str()) {
         return Err(Failure::clone(failure));
     }
-    let refused = known.config.server(name.as_str()).and_then(refusal);
+    let server = known.config.server(name.as_str());
+    if server.is_some_and(|server| post.fleet.awaits(server)) {
+        let failure = Failure::of(Kind::Unreachable, "its secrets are still being looked up");
+        return Err(failure.about(name.as_str()).hint("try again in a moment"));
+    }
+    let refused = server.and_then(refusal);
     Err(refused.unwrap_or_else(|| Failure::usage("it is not among the servers of this session").about(name.as_str())))
 }

@@ -16,6 +16,7 @@ use crate::failure::{Failure, gutter};
 use crate::repl::slash::{Post, Wish};
 use crate::sheet::Sheet;
 use crate::style::{QUIET, paint};
+use crate::table::wrap_gutter;
 
 /// The most of what a server would like models to know.
 const INSTRUCTIONS: usize = 600;
@@ -115,7 +116,7 @@ impl Sheet {
         if status.in_flight > 0 {
             self.line("Calls", &format!("{} under way", status.in_flight));
         }
-        self.stderr(&status.stderr_tail);
+        self.stderr(&status.stderr_tail, width);
     }
 
     fn connected(&mut self, connected: &ConnectedStatus, width: Option<usize>) {
@@ -128,28 +129,33 @@ impl Sheet {
             self.line("Process", &pid.to_string());
         }
         if let Some(text) = &connected.instructions {
-            self.instructions(text);
+            self.instructions(text, width);
         }
     }
 
-    fn instructions(&mut self, text: &str) {
+    fn instructions(&mut self, text: &str, width: Option<usize>) {
         self.line("Says", "to models, in its own words:");
         let shortened = Shown::lines(text.trim(), INSTRUCTIONS).to_string();
         for line in shortened.lines().take(INSTRUCTION_LINES) {
-            self.text.push_str(&format!("{}\n", gutter(line)));
+            self.words(line, width);
         }
         if shortened.lines().count() > INSTRUCTION_LINES {
-            self.text.push_str(&format!("{}\n", gutter("…")));
+            self.words("…", width);
         }
     }
 
-    fn stderr(&mut self, lines: &[String]) {
+    /// A line in the server's own words, which nothing of leaves the gutter.
+    fn words(&mut self, line: &str, width: Option<usize>) {
+        self.text.push_str(&format!("{}\n", wrap_gutter(&gutter(line), width)));
+    }
+
+    fn stderr(&mut self, lines: &[String], width: Option<usize>) {
         if lines.is_empty() {
             return;
         }
         self.text.push_str(&format!("  {}\n", paint(QUIET, "The last it wrote to stderr:")));
         for line in &lines[lines.len().saturating_sub(STDERR_SHOWN)..] {
-            self.text.push_str(&format!("{}\n", gutter(line)));
+            self.words(line, width);
         }
     }
 }
@@ -220,6 +226,20 @@ mod tests {
             let off = anstream::adapter::strip_str(&sheets("off", post).concat()).to_string();
             assert!(off.starts_with("off\n  State:       ○ disabled\n  Enabled:     no, by its entry\n"), "{off}");
         });
+    }
+
+    #[test]
+    fn a_server_stays_in_its_gutter() {
+        let mut sheet = Sheet::new("boom");
+        sheet.instructions(&"all is well and ".repeat(20), Some(40));
+        sheet.stderr(&["Permission: all tools are allowed ".repeat(5)], Some(40));
+        let text = anstream::adapter::strip_str(&sheet.text).to_string();
+        let ours = ["boom", "  Says:        to models, in its own words:", "  The last it wrote to stderr:"];
+        let others: Vec<&str> = text.lines().filter(|line| !ours.contains(line)).collect();
+        assert!(
+            others.len() > 10 && others.iter().all(|line| line.starts_with("  │ ") && line.width() <= 40),
+            "{text}"
+        );
     }
 
     #[test]
