@@ -134,7 +134,7 @@ impl Place {
             right: calls.iter().any(|call| task.needs(call)),
             calls,
             answer: text(&ended["text"]),
-            ending: text(&ended["ending"]),
+            ending: ending(ended),
             noticed: events.iter().any(|event| event["event"] == "repeated"),
             seconds: begun.elapsed().as_secs_f64(),
         })
@@ -143,6 +143,14 @@ impl Place {
     /// A page says nothing of the machine it was made on.
     fn without_paths(&self, page: &str) -> String {
         page.replace(&self.project().display().to_string(), "/work")
+    }
+}
+
+/// How it ended, and what went wrong where the model's API failed.
+fn ending(ended: &Value) -> String {
+    match (text(&ended["ending"]), text(&ended["error"]["message"])) {
+        (ending, why) if ending == "failed" => format!("{ending}: {why}"),
+        (ending, _) => ending,
     }
 }
 

@@ -45,7 +45,8 @@ fn row(format: &str, of: &[&Try]) -> String {
 fn transcript(went: &Try) -> String {
     let mut text = format!("\n```text\n› {}\n", went.task);
     for call in &went.calls {
-        let _ = writeln!(text, "▸ {}.{} {}", call.server, call.tool, call.arguments);
+        let dot = if call.server.is_empty() { "" } else { "." };
+        let _ = writeln!(text, "▸ {}{dot}{} {}", call.server, call.tool, call.arguments);
     }
     if !went.answer.is_empty() {
         let _ = writeln!(text, "{}", went.answer.trim().replace("```", "'''"));

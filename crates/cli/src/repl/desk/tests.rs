@@ -186,23 +186,28 @@ async fn who_asks_too_often_is_refused() {
     assert!(answers.pop().unwrap().await.is_err());
 }
 
-/// What a project brings along, written to disk.
-fn project(place: &Path) {
+/// Somebody in a project that brings two servers along.
+fn in_project(place: &Path) -> Session {
     let project = place.join("project");
     std::fs::create_dir_all(&project).unwrap();
     let servers = r#"{"mcpServers":{"one":{"command":"/bin/true"},"two":{"command":"/bin/false"}}}"#;
     std::fs::write(project.join(".mcp.json"), servers).unwrap();
+    Session::in_directory(place)
+}
+
+/// A desk at which both are asked about.
+async fn approving(session: &Session) -> Desk<'_> {
+    let (mut desk, _asker) = Desk::new(session);
+    desk.ask_approvals(session.configuration.config().unwrap().servers.clone());
+    assert_eq!((desk.next().await, desk.waiting()), (DeskNews::Table, 2));
+    desk
 }
 
 #[tokio::test]
 async fn a_project_is_asked_about_server_by_server_and_a_yes_is_kept() {
     let place = tempfile::tempdir().unwrap();
-    project(place.path());
-    let session = Session::in_directory(place.path());
-    let servers = session.configuration.config().unwrap().servers.clone();
-    let (mut desk, _asker) = Desk::new(&session);
-    desk.ask_approvals(servers);
-    assert_eq!((desk.next().await, desk.waiting()), (DeskNews::Table, 2));
+    let session = in_project(place.path());
+    let mut desk = approving(&session).await;
     desk.hear(line("later"));
     desk.hear(line("y"));
     assert_eq!(desk.next().await, DeskNews::Approved("two".to_owned()));
@@ -215,12 +220,8 @@ async fn a_project_is_asked_about_server_by_server_and_a_yes_is_kept() {
 #[tokio::test]
 async fn a_question_about_what_a_server_was_is_taken_back() {
     let place = tempfile::tempdir().unwrap();
-    project(place.path());
-    let session = Session::in_directory(place.path());
-    let servers = session.configuration.config().unwrap().servers.clone();
-    let (mut desk, _asker) = Desk::new(&session);
-    desk.ask_approvals(servers);
-    assert_eq!((desk.next().await, desk.waiting()), (DeskNews::Table, 2));
+    let session = in_project(place.path());
+    let mut desk = approving(&session).await;
     desk.withdraw_approvals(|server| server.name.as_str() == "one");
     assert_eq!((desk.next().await, desk.waiting()), (DeskNews::Table, 1));
     desk.hear(line("y"));
