@@ -46,8 +46,8 @@ pub enum Role {
 pub enum Block {
     /// Text.
     Text(String),
-    /// What somebody else than the person says in the user's turn, such as a note, a resource or a prompt, in words that
-    /// say whose it is. It makes room before answers do. Not in lines of the first schema.
+    /// What somebody else than the person says in the user's turn, such as a note or a resource, in words that say whose
+    /// it is. It makes room before answers do. Not in lines of the first schema.
     Relayed(String),
     /// A picture.
     Image {

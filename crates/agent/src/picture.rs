@@ -11,6 +11,9 @@ const KINDS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const LARGEST: usize = 5 << 20;
 
 impl Block {
+    /// How many bytes of text take as much of a context as a picture does, about: 1600 tokens, however large it is.
+    pub const PICTURE_SIZE: usize = 6400;
+
     /// A picture of the user's turn, given in Base64; nothing where not every API would take it.
     pub fn picture(media_type: &str, base64: &str) -> Option<Self> {
         let string = Raw::parse(serde_json::to_string(base64).ok()?).ok()?;

@@ -99,11 +99,11 @@ pub enum RunEvent {
     Shortened {
         /// How many results of tools, and words of servers, were shortened or left out.
         results: usize,
-        /// How many answers of the model were left out, with the results of their calls.
+        /// How many answers of the model were left out.
         answers: usize,
     },
-    /// The API did not take the conversation while there were pictures in it. It is asked once more without them, and
-    /// they stay out.
+    /// The API did not take the conversation while there were pictures in it. It is asked once more without them; they
+    /// stay out if it answers, and are back at the end of the run if it does not.
     PicturesLeftOut {
         /// How many.
         pictures: usize,

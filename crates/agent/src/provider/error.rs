@@ -100,6 +100,8 @@ impl ModelError {
     /// Whether the same request may fare better later.
     pub fn is_retryable(&self) -> bool {
         match self {
+            // llama.cpp says so with a 500.
+            _ if self.is_outgrown() => false,
             Self::Send(error) => error.may_pass(),
             Self::Refused { status, said, .. } => matches!(status, 429 | 500..=599) && !said.is_about_money(),
             Self::Failed(said) => said.is_overload(),
@@ -128,12 +130,11 @@ impl ModelError {
     }
 
     /// Whether the API may have refused the request for a picture in it. Each says so in its own way, if at all: with any
-    /// status that does not mean something else, and where it does (OpenRouter's 404), in words.
+    /// status that does not mean something else, and where it does (OpenRouter's 404) or there is none, in words.
     pub fn may_mind_pictures(&self) -> bool {
         match self {
-            Self::Refused { status: 429 | 503 | 529, .. } => false,
-            Self::Refused { status: 404, said, .. } => said.text.to_lowercase().contains("image"),
-            Self::Refused { status, .. } => *status >= 400,
+            Self::Refused { status: 404, said, .. } | Self::Failed(said) => said.text.to_lowercase().contains("image"),
+            Self::Refused { status, .. } => !matches!(status, ..400 | 402 | 408 | 409 | 429 | 502..),
             _ => false,
         }
     }
@@ -194,11 +195,20 @@ mod tests {
             (500, "", true),
             (404, "", false),
             (404, unseen, true),
+            (402, "", false),
+            (408, "", false),
+            (409, "", false),
             (429, "", false),
+            (502, "", false),
             (503, "", false),
+            (504, "", false),
             (529, "", false),
         ] {
             assert_eq!(refused(status, body).may_mind_pictures(), expected, "{status} {body}");
+        }
+        for (text, expected) in [("This model takes no IMAGE input", true), ("the model is down", false)] {
+            let said = Said { kind: None, text: text.to_owned() };
+            assert_eq!(ModelError::Failed(said).may_mind_pictures(), expected, "{text}");
         }
         assert!(!ModelError::Incomplete.may_mind_pictures());
     }

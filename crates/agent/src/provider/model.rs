@@ -55,7 +55,8 @@ impl Model {
 
     /// Asks the model and gives its answer as soon as that begins.
     ///
-    /// An API that has too much to do is asked again, up to five times, as long as nothing of an answer has come.
+    /// An API that has too much to do, or breaks off, is asked again, up to five times, as long as nothing of an answer has
+    /// come.
     /// Dropped while it waits, the request may or may not have left.
     pub async fn stream(&self, request: Request<'_>) -> Result<Stream, ModelError> {
         self.stream_telling(request, |_| {}).await

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use wharf_net::{HeaderMap, header};
+use wharf_net::{HeaderMap, SendError, header};
 
 use super::error::ModelError;
 
@@ -30,7 +30,8 @@ impl Retries {
 
     /// How long to wait after this error before the next attempt; nothing where there is to be none.
     pub fn wait(&mut self, error: &ModelError) -> Option<Duration> {
-        let passes = matches!(error, ModelError::Refused { .. } | ModelError::Failed(_)) && error.is_retryable();
+        // Who cannot be dialled at all, or says nothing for minutes, has to be looked after by somebody.
+        let passes = !matches!(error, ModelError::Silent(_)) && !is_undialled(error) && error.is_retryable();
         if !passes || self.made == MOST {
             return None;
         }
@@ -51,6 +52,10 @@ impl Retries {
     }
 }
 
+fn is_undialled(error: &ModelError) -> bool {
+    matches!(error, ModelError::Send(error) if !matches!(error, SendError::Broken(_)))
+}
+
 /// How long an API asks to be left alone: in seconds or until a date.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
@@ -63,7 +68,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
 
 #[cfg(test)]
 mod tests {
-    use wharf_net::{HeaderValue, SendError};
+    use wharf_net::HeaderValue;
     use wharf_spec::Redactor;
 
     use super::*;
@@ -103,10 +108,13 @@ mod tests {
             (refused(400, "", Some(1)), None),
             (refused(404, "", None), None),
             (refused(500, "", None), Some(None)),
+            (refused(500, r#"{"error":"the request exceeds the available context size"}"#, None), None),
             (ModelError::Failed(said(overloaded)), Some(None)),
             (ModelError::Failed(Said::default()), None),
             (ModelError::Send(SendError::Refused("no".into())), None),
-            (ModelError::Incomplete, None),
+            (ModelError::Send(SendError::Broken("reset".into())), Some(None)),
+            (ModelError::Incomplete, Some(None)),
+            (ModelError::Silent(Duration::from_secs(1)), None),
         ] {
             let wait = Retries::new(7).wait(&error);
             assert_eq!(wait.is_some(), expected.is_some(), "{error:?}");

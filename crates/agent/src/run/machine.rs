@@ -74,6 +74,9 @@ pub(crate) struct Machine {
     /// Tokens that the conversation may have.
     room: u64,
     conversation: Arc<Conversation>,
+    /// The conversation with the pictures that were left out of it, until the model answers and so shows that it minded
+    /// them.
+    with_pictures: Option<Arc<Conversation>>,
     phase: Phase,
     /// What goes next from the user's side, and is not part of the conversation yet.
     unsaid: Vec<Block>,
@@ -119,6 +122,7 @@ impl Machine {
             repeats: Repeats::new(limits.repeats),
             effects: Vec::new(),
             conversation: Arc::new(conversation),
+            with_pictures: None,
         };
         machine.go_on();
         let effects = std::mem::take(&mut machine.effects);
@@ -205,6 +209,9 @@ impl Machine {
 
     fn heard(&mut self, event: ModelEvent) {
         let Phase::Answering(answer) = &mut self.phase else { return };
+        if !matches!(event, ModelEvent::Waiting { .. }) {
+            self.with_pictures = None;
+        }
         match event {
             ModelEvent::Waiting { time, because } => self.tell(RunEvent::Waiting { time, because }),
             ModelEvent::TextDelta(text) => {
@@ -337,8 +344,10 @@ impl Machine {
     }
 
     fn leave_out_pictures(&mut self) -> bool {
+        let with_pictures = Arc::clone(&self.conversation);
         let pictures = leave_out_pictures(Arc::make_mut(&mut self.conversation));
         if pictures > 0 {
+            self.with_pictures = Some(with_pictures);
             self.tell(RunEvent::PicturesLeftOut { pictures });
         }
         pictures > 0
@@ -376,6 +385,10 @@ impl Machine {
 
     fn end(&mut self, ending: Ending) {
         self.say_unsaid();
+        // Nothing was answered without the pictures either: they were not what was minded, for all that is known.
+        if let Some(with_pictures) = self.with_pictures.take() {
+            self.conversation = with_pictures;
+        }
         self.phase = Phase::Over;
         self.tell(RunEvent::Ended(ending));
     }
@@ -388,7 +401,9 @@ impl Machine {
     fn say(&mut self, role: Role, blocks: Vec<Block>) {
         if !blocks.is_empty() {
             let turn = Turn { role, blocks };
-            whole::add(Arc::make_mut(&mut self.conversation), turn.clone());
+            for conversation in std::iter::once(&mut self.conversation).chain(&mut self.with_pictures) {
+                whole::add(Arc::make_mut(conversation), turn.clone());
+            }
             self.tell(RunEvent::Turn(turn));
         }
     }

@@ -5,9 +5,8 @@
 
 use crate::conversation::{Block, Conversation, ResultBlock, Role, Turn};
 use crate::offer::tokens;
+use crate::whole;
 
-/// What a picture takes, in bytes of text: about 1600 tokens, however large it is.
-const PICTURE: usize = 6400;
 const PICTURE_LEFT_OUT: &str = "(a picture was left out)";
 /// Less than this is not worth a note that something is missing.
 const LEAST_SAVED: usize = 200;
@@ -71,8 +70,9 @@ pub(super) fn room(context: u64, max_tokens: u32) -> u64 {
 /// Takes about so many tokens out of a conversation, and says what that has cost.
 pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Reach) -> Cost {
     let missing = usize::try_from(excess.saturating_mul(4)).unwrap_or(usize::MAX);
-    let mut making = Making { missing, cost: Cost::default() };
-    let turns = &mut conversation.turns;
+    let mut making = Making { missing, answers: 0 };
+    let turns = &mut conversation.turns[..];
+    let before = user_sizes(turns);
     let old = newest(turns);
     making.leave_out_pictures(&mut turns[..old]);
     making.cut_texts(&mut turns[..old], if reach == Reach::Old { 1000 } else { 400 });
@@ -85,7 +85,9 @@ pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Reach
     if reach == Reach::Utmost {
         making.drop_relayed(turns);
     }
-    making.cost
+    let results = before.iter().zip(user_sizes(turns)).filter(|(before, now)| *before != now).count();
+    clear_up(conversation);
+    Cost { results, answers: making.answers }
 }
 
 /// Leaves out every picture, and says how many there were.
@@ -98,16 +100,30 @@ fn newest(turns: &[Turn]) -> usize {
     turns.iter().rposition(|turn| turn.role == Role::Assistant).map_or(0, |last| last + 1)
 }
 
-/// Room while it is being made.
+/// The sizes of all blocks on the user's side: what becomes smaller there is what tools and servers said.
+fn user_sizes(turns: &[Turn]) -> Vec<usize> {
+    turns.iter().filter(|turn| turn.role == Role::User).flat_map(|turn| &turn.blocks).map(block_size).collect()
+}
+
+/// Takes away what was dropped. What the person said after an answer that is gone goes to what was said before it, so
+/// that the sides still take turns.
+fn clear_up(conversation: &mut Conversation) {
+    for mut turn in std::mem::take(&mut conversation.turns) {
+        turn.blocks.retain(|block| !is_dropped(block));
+        whole::add(conversation, turn);
+    }
+}
+
+/// Room while it is being made. What is dropped keeps its place until the end, so that it is counted once.
 struct Making {
     /// Bytes that are still too many.
     missing: usize,
-    cost: Cost,
+    answers: usize,
 }
 
 impl Making {
     fn leave_out_pictures(&mut self, turns: &mut [Turn]) {
-        let saved = |block: &mut Block| without_pictures(block) * (PICTURE - PICTURE_LEFT_OUT.len());
+        let saved = |block: &mut Block| without_pictures(block) * (Block::PICTURE_SIZE - PICTURE_LEFT_OUT.len());
         self.each_block(turns, saved);
     }
 
@@ -121,40 +137,49 @@ impl Making {
             if self.missing == 0 {
                 return;
             }
-            let saved = saved(block);
-            self.missing = self.missing.saturating_sub(saved);
-            self.cost.results += usize::from(saved > 0);
+            self.missing = self.missing.saturating_sub(saved(block));
         }
     }
 
     /// Drops what servers said, the oldest first; a turn of nothing else keeps the last of it.
     fn drop_relayed(&mut self, turns: &mut [Turn]) {
         for turn in turns {
-            while self.missing > 0
-                && turn.blocks.len() > 1
-                && let Some(at) = turn.blocks.iter().position(|block| matches!(block, Block::Relayed(_)))
+            let mut kept = turn.blocks.iter().filter(|block| !is_dropped(block)).count();
+            for block in turn.blocks.iter_mut().filter(|block| matches!(block, Block::Relayed(_)) && !is_dropped(block))
             {
-                self.missing = self.missing.saturating_sub(block_size(&turn.blocks.remove(at)));
-                self.cost.results += 1;
+                if self.missing == 0 || kept == 1 {
+                    break;
+                }
+                self.drop(block);
+                kept -= 1;
             }
         }
     }
 
-    /// Drops the oldest answers, each with the results of its calls. What the person said after one goes to what was
-    /// said before it, so that the sides still take turns.
-    fn drop_answers(&mut self, turns: &mut Vec<Turn>) {
-        while self.missing > 0 {
-            let oldest = turns.iter().position(|turn| turn.role == Role::Assistant);
-            let Some(oldest) = oldest.filter(|&at| at > 0 && at + 1 < newest(turns)) else { return };
-            let before = turns_size(turns);
-            let answered = turns.remove(oldest + 1);
-            turns.remove(oldest);
-            let said = answered.blocks.into_iter().filter(|block| !matches!(block, Block::ToolResult { .. }));
-            turns[oldest - 1].blocks.extend(said);
-            self.missing = self.missing.saturating_sub(before - turns_size(turns));
-            self.cost.answers += 1;
+    /// Drops the oldest answers but the last, each with the results of its calls.
+    fn drop_answers(&mut self, turns: &mut [Turn]) {
+        let last = newest(turns).saturating_sub(1);
+        for at in 1..last {
+            if self.missing == 0 {
+                return;
+            }
+            if turns[at].role == Role::Assistant {
+                turns[at].blocks.iter_mut().for_each(|block| self.drop(block));
+                let results = turns[at + 1].blocks.iter_mut().filter(|block| matches!(block, Block::ToolResult { .. }));
+                results.for_each(|result| self.drop(result));
+                self.answers += 1;
+            }
         }
     }
+
+    fn drop(&mut self, block: &mut Block) {
+        self.missing = self.missing.saturating_sub(block_size(block));
+        *block = Block::Relayed(String::new());
+    }
+}
+
+fn is_dropped(block: &Block) -> bool {
+    matches!(block, Block::Relayed(text) if text.is_empty())
 }
 
 /// Puts a line in the place of each picture, and says how many there were.
@@ -215,7 +240,7 @@ fn turns_size(turns: &[Turn]) -> usize {
 pub(super) fn block_size(block: &Block) -> usize {
     match block {
         Block::Text(text) | Block::Relayed(text) => text.len(),
-        Block::Image { .. } => PICTURE,
+        Block::Image { .. } => Block::PICTURE_SIZE,
         Block::ToolCall { name, arguments, .. } => name.len() + arguments.as_bytes().len(),
         Block::ToolResult { content, .. } => content.iter().map(result_size).sum(),
         Block::Thinking { raw, .. } | Block::Unknown { raw, .. } => raw.as_bytes().len(),
@@ -225,7 +250,7 @@ pub(super) fn block_size(block: &Block) -> usize {
 fn result_size(block: &ResultBlock) -> usize {
     match block {
         ResultBlock::Text(text) => text.len(),
-        ResultBlock::Image { .. } => PICTURE,
+        ResultBlock::Image { .. } => Block::PICTURE_SIZE,
     }
 }
 

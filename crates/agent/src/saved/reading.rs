@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::SavedSummary;
-use crate::conversation::{BadLine, Block, Conversation, Turn};
+use crate::conversation::{BadLine, Block, Conversation, Role, Turn};
 use crate::whole;
 
 /// Bytes that are read of a conversation.
@@ -97,8 +97,9 @@ pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<SavedSu
 }
 
 fn first_words(turn: &Turn) -> Option<String> {
-    turn.blocks.iter().find_map(|block| match block {
-        Block::Text(text) => Some(text.chars().take(FIRST).collect()),
+    let blocks = if turn.role == Role::User { &turn.blocks[..] } else { &[] };
+    blocks.iter().find_map(|block| match block {
+        Block::Text(text) | Block::Relayed(text) => Some(text.chars().take(FIRST).collect()),
         _ => None,
     })
 }

@@ -189,6 +189,20 @@ fn the_newest_is_listed_first() {
 }
 
 #[test]
+fn a_conversation_is_listed_under_what_its_user_said() {
+    let picture = Block::Image { media_type: "image/png".into(), data: "aGk=".into() };
+    let began = |block: Block| Turn { role: Role::User, blocks: vec![block] };
+    for (first, expected) in [
+        (user("hi"), "hi"),
+        (began(Block::Relayed("whose:\n> words".into())), "whose:\n> words"),
+        (began(picture), "then"),
+    ] {
+        let (directory, _) = saved(&[first, assistant("hello"), user("then")]);
+        assert_eq!(SavedConversation::list(directory.path(), 1).unwrap()[0].first, expected);
+    }
+}
+
+#[test]
 fn names_sort_by_time() {
     let at = |seconds| folder::new_id(UNIX_EPOCH + Duration::from_secs(seconds));
     assert!(at(1_794_738_605).starts_with("20261115-103005-"), "{}", at(1_794_738_605));

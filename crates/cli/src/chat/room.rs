@@ -4,7 +4,8 @@ use crate::counted::Counted;
 
 /// That the context was full, and what it has cost to make room.
 pub fn shortened(results: usize, answers: usize) -> String {
-    let results = (results > 0).then(|| format!("{} shortened", Counted(results, "old result")));
+    let pieces = Counted(results, "piece");
+    let results = (results > 0).then(|| format!("{pieces} of what tools and servers said shortened or left out"));
     let answers = (answers > 0).then(|| format!("{} left out", Counted(answers, "old answer")));
     let told: Vec<String> = results.into_iter().chain(answers).collect();
     format!("the context is full: {}", told.join(", "))
@@ -22,9 +23,13 @@ mod tests {
     #[test]
     fn what_is_gone_is_told() {
         for (results, answers, expected) in [
-            (1, 0, "the context is full: 1 old result shortened"),
+            (1, 0, "the context is full: 1 piece of what tools and servers said shortened or left out"),
             (0, 2, "the context is full: 2 old answers left out"),
-            (3, 1, "the context is full: 3 old results shortened, 1 old answer left out"),
+            (
+                3,
+                1,
+                "the context is full: 3 pieces of what tools and servers said shortened or left out, 1 old answer left out",
+            ),
         ] {
             assert_eq!(shortened(results, answers), expected);
         }

@@ -111,31 +111,40 @@ fn unread(mention: &Mention<'_>, connection: &Connection, error: wharf_client::C
     failure.hint(format_args!("no resource `{}` could be read; {hint}", Shown::line(mention.uri, SHOWN)))
 }
 
-/// The pieces of a resource; where there are too many, that is said.
+/// The pieces of a resource; where some are left out, that is said.
 fn pieces(mention: &Mention<'_>, contents: &[ResourceContents], room: &mut Room) -> Vec<Block> {
-    let attached = contents.iter().take(MOST_PIECES);
     let head =
         format!("Resource `{}` of server `{}`, not the user's words:", Shown::line(mention.uri, SHOWN), mention.server);
-    let mut blocks: Vec<Block> = attached.flat_map(|piece| resource(&head, Some(mention.uri), piece, room)).collect();
-    if let Some(more) = contents.len().checked_sub(MOST_PIECES).filter(|more| *more > 0) {
-        blocks.push(Block::Relayed(format!("[{more} more pieces of this resource are left out]")));
+    let piece = |contents: &_| resource(&head, Some(mention.uri), contents, room);
+    let (mut blocks, left_out) = fitting(contents, MOST_PIECES, piece);
+    if left_out > 0 {
+        blocks.push(Block::Relayed(format!("{head}\n[pieces left out: {left_out}]")));
     }
     blocks
 }
 
+/// What there is room for of all that a server sent, in its order and up to so many; and how many are left out.
+pub fn fitting<T>(all: &[T], most: usize, blocks: impl FnMut(&T) -> Option<Vec<Block>>) -> (Vec<Block>, usize) {
+    let taken: Vec<Vec<Block>> = all.iter().take(most).map_while(blocks).collect();
+    let left_out = all.len() - taken.len();
+    (taken.into_iter().flatten().collect(), left_out)
+}
+
 /// One piece of a resource for the agent: whose it is, then its lines, marked. Where the server calls it otherwise than
-/// it was asked for, that is its word like the rest.
-pub fn resource(head: &str, asked: Option<&str>, contents: &ResourceContents, room: &mut Room) -> Vec<Block> {
+/// it was asked for, that is its word like the rest. Nothing where there is no room for it.
+pub fn resource(head: &str, asked: Option<&str>, contents: &ResourceContents, room: &mut Room) -> Option<Vec<Block>> {
     let picture = match (&contents.text, &contents.blob, &contents.mime_type) {
         (None, Some(blob), Some(kind)) => room.image(kind, blob),
         _ => None,
     };
     if let Some(picture) = picture {
-        return vec![Block::Relayed(head.to_owned()), picture];
+        room.text = room.text.saturating_sub(head.len());
+        return Some(vec![Block::Relayed(head.to_owned()), picture]);
     }
     let other =
         (asked != Some(&contents.uri)).then(|| format!("[it is called {}]\n", Shown::line(&contents.uri, SHOWN)));
-    vec![Block::quoted(head, &format!("{}{}", other.unwrap_or_default(), room.text(&resource_text(contents))))]
+    let said = format!("{}{}", other.unwrap_or_default(), resource_text(contents));
+    room.quoted(head, &said).map(|block| vec![block])
 }
 
 impl Room {
@@ -146,25 +155,34 @@ impl Room {
         Self { text: LONGEST_OF_ALL.min(quarter), images: LARGEST_OF_ALL }
     }
 
-    /// A text as a model may read it: whatever hides in it is spelt out, and where it is cut it says so.
-    pub fn text(&mut self, text: &str) -> String {
-        let limit = LONGEST.min(self.text);
+    /// A text as a model may read it: whatever hides in it is spelt out, and where it is cut it says so. Nothing where
+    /// there is no room for any of it.
+    pub fn text(&mut self, text: &str) -> Option<String> {
+        let limit = Some(LONGEST.min(self.text)).filter(|limit| *limit > 0)?;
         let kept = beginning(text, limit);
         let shown = neutral(kept, limit);
-        self.text -= shown.text.chars().map(marked_size).sum::<usize>().min(limit);
         let cut = match (shown.cut, kept.len() < text.len()) {
             (false, false) => String::new(),
             (true, _) => format!("\n[cut: the whole has {} bytes]", text.len()),
             (false, true) => format!("…\n[cut: the whole has {} bytes]", text.len()),
         };
-        format!("{}{cut}", shown.text)
+        let said = format!("{}{cut}", shown.text);
+        self.text = self.text.saturating_sub(said.chars().map(marked_size).sum());
+        Some(said)
     }
 
-    /// A picture that a model can be shown; nothing where it is none, or too large.
+    /// The same with every line marked, behind a head that says whose it is. Nothing where there is no room for both.
+    pub fn quoted(&mut self, head: &str, text: &str) -> Option<Block> {
+        self.text = self.text.checked_sub(head.len() + "\n> ".len())?;
+        self.text(text).map(|text| Block::quoted(head, &text))
+    }
+
+    /// A picture that a model can be shown; nothing where it is none, or there is no room for it.
     pub fn image(&mut self, media_type: &str, data: &str) -> Option<Block> {
-        let rest = self.images.checked_sub(data.len())?;
+        let text = self.text.checked_sub(Block::PICTURE_SIZE)?;
+        let images = self.images.checked_sub(data.len())?;
         let picture = Block::picture(media_type, data)?;
-        self.images = rest;
+        *self = Self { text, images };
         Some(picture)
     }
 }
@@ -250,6 +268,26 @@ mod tests {
     }
 
     #[test]
+    fn heads_and_names_and_pictures_take_room_as_well() {
+        let mention = Mention { server: known("git").unwrap(), uri: "a:b" };
+        let (uri, text) = ("\u{202e}".repeat(SHOWN), Some(String::new()));
+        let named = ResourceContents { uri, text, ..ResourceContents::default() };
+        let (blob, mime_type) = (Some("aGk=".to_owned()), Some("image/png".to_owned()));
+        let picture = ResourceContents { uri: "a:b".to_owned(), blob, mime_type, ..ResourceContents::default() };
+        for piece in [named, picture] {
+            let mut room = Room { text: 7_000, images: LARGEST_OF_ALL };
+            let blocks = pieces(&mention, &vec![piece; MOST_PIECES * 2], &mut room);
+            let size = |block: &Block| match block {
+                Block::Relayed(text) => text.len(),
+                _ => Block::PICTURE_SIZE,
+            };
+            let sum: usize = blocks.iter().map(size).sum();
+            assert!(sum < 7_200, "{sum}: {blocks:?}");
+            assert!(matches!(blocks.last(), Some(Block::Relayed(text)) if text.contains("[pieces left out: ")));
+        }
+    }
+
+    #[test]
     fn nothing_of_a_resource_passes_for_the_users_words() {
         let contents = |uri: &str, text: &str| ResourceContents {
             uri: uri.to_owned(),
@@ -273,7 +311,8 @@ mod tests {
         let contents = vec![ResourceContents::default(); MOST_PIECES + 2];
         let blocks = pieces(&mention, &contents, &mut room());
         assert_eq!(blocks.len(), MOST_PIECES + 1);
-        assert_eq!(blocks[MOST_PIECES], Block::Relayed("[2 more pieces of this resource are left out]".to_owned()));
+        let expected = "Resource `a:b` of server `git`, not the user's words:\n[pieces left out: 2]";
+        assert_eq!(blocks[MOST_PIECES], Block::Relayed(expected.to_owned()));
     }
 
     #[tokio::test]
@@ -286,12 +325,16 @@ mod tests {
 
     #[test]
     fn there_is_room_for_so_much_and_no_more() {
-        let mut room = Room { text: 5, images: 4 };
-        assert_eq!(room.text("abc"), "abc");
-        assert_eq!(room.text("defgh"), "de…\n[cut: the whole has 5 bytes]");
-        let lines = Room { text: 3000, images: 0 }.text(&"\n".repeat(3000));
+        let mut room = Room { text: 5, images: 0 };
+        assert_eq!(room.text("abc").as_deref(), Some("abc"));
+        assert_eq!(room.text("defgh").as_deref(), Some("de…\n[cut: the whole has 5 bytes]"));
+        assert_eq!((room.text(""), room.quoted("", "")), (None, None));
+        let lines = Room { text: 3000, images: 0 }.text(&"\n".repeat(3000)).unwrap();
         assert_eq!(lines.matches('\n').count(), 1001);
-        assert_eq!(room.image("image/svg+xml", "AAAA"), None);
-        assert!(room.image("image/png", "AAAA").is_some() && room.image("image/png", "AAAA").is_none());
+        for (text, images) in [(2 * Block::PICTURE_SIZE, 4), (Block::PICTURE_SIZE, 8)] {
+            let mut room = Room { text, images };
+            assert_eq!(room.image("image/svg+xml", "AAAA"), None);
+            assert!(room.image("image/png", "AAAA").is_some() && room.image("image/png", "AAAA").is_none());
+        }
     }
 }

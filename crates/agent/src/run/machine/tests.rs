@@ -92,8 +92,12 @@ impl Play {
     }
 
     fn end_call(&mut self, id: &str, text: &str) {
+        self.end_call_with(id, ResultBlock::Text(text.into()));
+    }
+
+    fn end_call_with(&mut self, id: &str, result: ResultBlock) {
         self.open.retain(|open| open != id);
-        let report = CallReport::new(vec![ResultBlock::Text(text.into())], false);
+        let report = CallReport::new(vec![result], false);
         self.step(Event::CallEnded { id: id.into(), report });
     }
 
@@ -143,12 +147,20 @@ fn text(text: &str) -> Block {
     Block::Text(text.into())
 }
 
+fn picture() -> Block {
+    Block::Image { media_type: "image/png".into(), data: "aGk=".into() }
+}
+
 fn thought() -> Block {
     Block::Thinking { provider: "p".into(), raw: Raw::empty_object() }
 }
 
 fn failure(kind: &str) -> ModelError {
     ModelError::Failed(Said { kind: Some(kind.into()), text: String::new() })
+}
+
+fn refused(status: u16) -> ModelError {
+    ModelError::Refused { status, said: Said::default(), retry_after: None }
 }
 
 /// `hi | hello !1 | ?1=done`: what each side said; `~` is a thought, `-1` a result that is an error.

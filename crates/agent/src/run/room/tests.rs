@@ -9,7 +9,7 @@ fn rounds(rounds: &[(&str, &str)]) -> Conversation {
     let mut conversation = Conversation::default();
     for (number, (said, result)) in rounds.iter().enumerate() {
         let words = (!said.is_empty()).then(|| Block::Text((*said).to_owned()));
-        crate::whole::add(&mut conversation, user(words.into_iter().collect()));
+        whole::add(&mut conversation, user(words.into_iter().collect()));
         let id = number.to_string();
         let call =
             Block::ToolCall { id: id.clone(), name: "t".into(), arguments: Raw::empty_object(), malformed: None };
@@ -93,10 +93,10 @@ fn what_servers_said_goes_before_answers() {
     let said = [("do", "10+9000"), ("", "10+p"), ("", "10+9000")];
     check(&said, 100, Old, "do 10 +9000 10 +- 10 +9000", (1, 0));
     check(&said, 2000, Old, "do 10 +1000 10 +- 10 +9000", (2, 0));
-    check(&said, 3700, Old, "do 10 10 +- 10 +9000", (3, 0));
+    check(&said, 3700, Old, "do 10 10 +- 10 +9000", (2, 0));
     check(&said, 100_000, Old, "do 10 +9000", (4, 2));
     check(&said, 100_000, All, "do 10 +4000", (5, 2));
-    check(&said, 100_000, Utmost, "do 10", (6, 2));
+    check(&said, 100_000, Utmost, "do 10", (5, 2));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_turn_of_nothing_else_keeps_the_last_word_of_a_server() {
     let mut conversation = Conversation::default();
     conversation.turns.push(user(vec![Block::Relayed("x".repeat(900)), Block::Relayed("x".repeat(900))]));
     let cost = shorten(&mut conversation, 100_000, Reach::Utmost);
-    assert_eq!((shape(&conversation).as_str(), cost), ("+400", Cost { results: 3, answers: 0 }));
+    assert_eq!((shape(&conversation).as_str(), cost), ("+400", Cost { results: 2, answers: 0 }));
     assert_eq!(flaw(&conversation), None);
 }
 

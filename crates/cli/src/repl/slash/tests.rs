@@ -91,8 +91,8 @@ fn a_prompt_is_said_to_the_agent() {
         let Wish::Say(blocks) = perform("prompt harbour welcome name='Ada L.'", post).await.unwrap() else {
             panic!("nothing is said");
         };
-        assert_eq!(blocks.len(), 2);
-        assert_eq!(blocks[1], Block::Relayed("Welcome Ada L..".to_owned()));
+        let head = "The user has chosen the prompt `welcome` of the server `harbour`, in that server's words:";
+        assert_eq!(blocks, [Block::Text(format!("{head}\nWelcome Ada L.."))]);
     });
 }
 

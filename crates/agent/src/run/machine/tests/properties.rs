@@ -14,9 +14,10 @@ enum Happening {
     Block(Block),
     Usage(u64),
     Done(Stop),
-    Failed(&'static str),
+    Failed(ModelError),
+    OutOfRequests,
     /// One of the calls that are open, or none.
-    CallEnded(usize, usize),
+    CallEnded(usize, ResultBlock),
     Cancelled,
 }
 
@@ -31,10 +32,21 @@ fn happening() -> impl Strategy<Value = Happening> {
     let stop = prop_oneof![
         2 => Just(Stop::EndTurn),
         6 => Just(Stop::ToolCalls),
-        1 => Just(Stop::MaxTokens),
+        3 => Just(Stop::MaxTokens),
         1 => Just(Stop::Refused),
         2 => Just(Stop::Paused),
         1 => Just(Stop::Other("x".into())),
+    ];
+    let error = prop_oneof![
+        1 => Just(failure("context_length_exceeded")),
+        1 => Just(failure("down")),
+        2 => Just(refused(400)),
+        1 => Just(refused(502)),
+    ];
+    let result = prop_oneof![
+        2 => Just(ResultBlock::Text("xxx".into())),
+        2 => Just(ResultBlock::Text("x".repeat(5000))),
+        1 => Just(ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() }),
     ];
     prop_oneof![
         6 => (0..3usize).prop_map(|notes| Gathered { notes }),
@@ -45,8 +57,9 @@ fn happening() -> impl Strategy<Value = Happening> {
         6 => made,
         1 => (0..2000u64).prop_map(Usage),
         5 => stop.prop_map(Done),
-        1 => prop_oneof![Just("context_length_exceeded"), Just("down")].prop_map(Failed),
-        8 => (0..5usize, prop_oneof![Just(3usize), Just(5000)]).prop_map(|(at, size)| CallEnded(at, size)),
+        3 => error.prop_map(Failed),
+        1 => Just(OutOfRequests),
+        8 => (0..5usize, result).prop_map(|(at, result)| CallEnded(at, result)),
         1 => Just(Cancelled),
     ]
 }
@@ -66,10 +79,11 @@ impl Play {
             Happening::Block(block) => self.model(ModelEvent::BlockDone(block)),
             Happening::Usage(input) => self.model(ModelEvent::Usage { input, output: 1, cached: 0 }),
             Happening::Done(stop) => self.model(ModelEvent::Done { stop }),
-            Happening::Failed(kind) => self.step(Event::Failed(failure(kind))),
-            Happening::CallEnded(at, size) => {
+            Happening::Failed(error) => self.step(Event::Failed(error)),
+            Happening::OutOfRequests => self.step(Event::OutOfRequests),
+            Happening::CallEnded(at, result) => {
                 let id = self.open.get(at).cloned().unwrap_or_else(|| "nobody".to_owned());
-                self.end_call(&id, &"x".repeat(size));
+                self.end_call_with(&id, result);
             }
             Happening::Cancelled => self.step(Event::Cancelled),
         }
@@ -96,10 +110,19 @@ impl Play {
         assert_eq!(begun, ended);
     }
 
-    /// What whoever saves it was told is what was said, unless something was shortened since.
+    fn is_shortened(&self) -> bool {
+        self.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. }))
+    }
+
+    /// Whether the model is heard just now, and makes a call that can be read.
+    fn hears_call(&self, happening: &Happening) -> bool {
+        let is_call = matches!(happening, Happening::Block(Block::ToolCall { malformed: None, .. }));
+        is_call && matches!(self.machine.phase, Phase::Answering(_))
+    }
+
+    /// What whoever saves it was told is what was said, unless something was shortened since; pictures may be gone.
     fn check_saved(&self, before: &Conversation) {
-        if self.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. } | RunEvent::PicturesLeftOut { .. }))
-        {
+        if self.is_shortened() {
             return;
         }
         let mut saved = before.clone();
@@ -108,8 +131,16 @@ impl Play {
                 whole::add(&mut saved, turn.clone());
             }
         }
-        assert_eq!(&saved, self.machine.conversation().as_ref());
+        let mut kept = self.machine.conversation().as_ref().clone();
+        [&mut saved, &mut kept].into_iter().for_each(|conversation| _ = leave_out_pictures(conversation));
+        assert_eq!(saved, kept);
     }
+}
+
+/// How many calls there are that can be read.
+fn calls(conversation: &Conversation) -> usize {
+    let blocks = conversation.turns.iter().flat_map(|turn| &turn.blocks);
+    blocks.filter(|block| matches!(block, Block::ToolCall { malformed: None, .. })).count()
 }
 
 proptest! {
@@ -122,12 +153,18 @@ proptest! {
     ) {
         let mut conversation = Conversation::default();
         for happenings in runs {
-            let mut play = Play::new(conversation.clone(), "hi", AgentLimits { context, ..AgentLimits::default() });
-            happenings.into_iter().for_each(|happening| play.happen(happening));
+            let (said, limits) = (vec![text("hi"), picture()], AgentLimits { context, ..AgentLimits::default() });
+            let mut play = Play::with(conversation.clone(), said, limits, MAX_TOKENS);
+            let mut heard = calls(&conversation);
+            for happening in happenings {
+                heard += usize::from(play.hears_call(&happening));
+                play.happen(happening);
+            }
             play.step(Event::Cancelled);
             play.check_ended();
             play.check_saved(&conversation);
             conversation = play.machine.conversation().as_ref().clone();
+            prop_assert!(play.is_shortened() || calls(&conversation) == heard, "{conversation:?}");
         }
     }
 }

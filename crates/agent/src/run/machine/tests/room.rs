@@ -65,27 +65,58 @@ fn what_outgrows_a_model_is_not_asked_more_often_than_allowed() {
     assert_eq!(play.done.iter().filter(|done| **done == "ask").count(), 3);
 }
 
+/// A run that begins with a picture, which is being asked about.
+fn seeing() -> Play {
+    let said = vec![text("see"), picture()];
+    let mut play = Play::with(Conversation::default(), said, AgentLimits::default(), MAX_TOKENS);
+    play.gather();
+    play
+}
+
 #[test]
 fn pictures_that_are_refused_are_left_out_for_good() {
-    let refused = |status| ModelError::Refused { status, said: Said::default(), retry_after: None };
-    let picture = || Block::Image { media_type: "image/png".into(), data: "aGk=".into() };
-    for (status, expected) in [(400, 2), (500, 2), (429, 1), (404, 1)] {
-        let said = vec![text("see"), picture()];
-        let mut play = Play::with(Conversation::default(), said, AgentLimits::default(), MAX_TOKENS);
+    let in_words = ModelError::Failed(Said { kind: None, text: "no image input".into() });
+    for error in [refused(400), refused(500), in_words] {
+        let mut play = seeing();
+        play.step(Event::Failed(error));
         play.gather();
-        play.step(Event::Failed(refused(status)));
-        play.gather();
-        assert_eq!(play.done.iter().filter(|done| **done == "ask").count(), expected, "{status}");
-        if expected == 2 {
-            play.check("see (a picture was left out)", None);
-            assert!(play.told.iter().any(|event| matches!(event, RunEvent::PicturesLeftOut { pictures: 1 })));
-            play.step(Event::Failed(refused(status)));
-        }
-        assert_eq!(play.ending(), Some(&Ending::Failed(refused(status))));
+        play.check("see (a picture was left out)", None);
+        assert!(play.told.iter().any(|event| matches!(event, RunEvent::PicturesLeftOut { pictures: 1 })));
+        play.round(&[("a", "1")]);
+        play.step(Event::Failed(refused(400)));
+        play.check("see (a picture was left out) | !0 | ?0=1", Some(Ending::Failed(refused(400))));
+    }
+    for error in [refused(429), refused(404), refused(502), failure("down")] {
+        let mut play = seeing();
+        play.step(Event::Failed(error.clone()));
+        play.check("see ~", Some(Ending::Failed(error)));
     }
     let mut play = Play::begun();
     play.step(Event::Failed(refused(400)));
     play.check("hi", Some(Ending::Failed(refused(400))));
+}
+
+#[test]
+fn pictures_that_were_not_what_was_minded_are_put_back() {
+    let waiting = || ModelEvent::Waiting { time: std::time::Duration::ZERO, because: refused(500) };
+    for (event, ending) in [
+        (Event::Failed(refused(500)), Ending::Failed(refused(500))),
+        (Event::Failed(ModelError::Incomplete), Ending::Failed(ModelError::Incomplete)),
+        (Event::Cancelled, Ending::Cancelled),
+    ] {
+        let mut play = seeing();
+        play.step(Event::Failed(refused(500)));
+        let notes = wharf_tools::Notes::default();
+        notes.push("files", "changed");
+        play.step(Event::Gathered(Gathered { notes: notes.take(), offering: offering() }));
+        play.model(waiting());
+        play.step(event);
+        play.check("see ~ Note from `files` (not from the user):\n> changed", Some(ending));
+    }
+    let mut play = seeing();
+    play.step(Event::Failed(refused(500)));
+    play.step(Event::OutOfRequests);
+    play.check("see ~", Some(Ending::OutOfRequests));
 }
 
 #[test]
