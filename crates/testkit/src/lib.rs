@@ -18,4 +18,5 @@ pub mod http_cases;
 pub mod modeld;
 pub mod oracle;
 pub mod pty;
+pub mod repl;
 mod request;

@@ -108,7 +108,7 @@ impl std::error::Error for Refusal {}
 impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Denied { rule } => write!(f, "denied by the rule {}", Shown::line(rule, 500)),
+            Self::Denied { rule } => write!(f, "denied: {}", Shown::line(rule, 500)),
             Self::NobodyToAsk { rule } => {
                 let rule = Shown::line(rule, 500);
                 write!(f, "this needs a person's permission and nobody is there to ask; the rule {rule} would allow it")
@@ -135,7 +135,7 @@ mod tests {
     fn a_refusal_says_what_would_help() {
         let rule = || r#"{"tool":"a__b"}"#.to_owned();
         for (refusal, shown) in [
-            (Refusal::new(RefusalReason::Denied { rule: rule() }), r#"denied by the rule {"tool":"a__b"}"#),
+            (Refusal::new(RefusalReason::Denied { rule: rule() }), r#"denied: {"tool":"a__b"}"#),
             (
                 Refusal::new(RefusalReason::NobodyToAsk { rule: rule() }),
                 "this needs a person's permission and nobody is there to ask; \

@@ -1,23 +1,19 @@
 //! A home and a project of a test's own, a model that answers from a script, and `wharf` at a terminal.
 
-use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use wharf_testkit::modeld::{Modeld, Recorded, Script};
+use wharf_testkit::modeld::{Modeld, Recorded, Script, ToolResult};
 use wharf_testkit::oracle::{MARKER, marked_processes, until};
-use wharf_testkit::pty::{PATIENCE, Terminal};
+use wharf_testkit::pty::Terminal;
+use wharf_testkit::repl;
 
 pub const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 
 /// How long the kernel may take to show that a process is gone.
 const SOON: Duration = Duration::from_secs(5);
-/// What stands before a line.
-const PROMPT: &str = "\u{203a} ";
-/// What `/mcp` ends with.
-const LAST_HINT: &str = "for more details";
 
 pub struct Berth {
     directory: tempfile::TempDir,
@@ -83,10 +79,9 @@ impl Berth {
     }
 
     /// Starts the REPL and waits for its prompt.
+    #[track_caller]
     pub fn repl(&self, words: &[&str]) -> Terminal {
-        let mut terminal = Terminal::start(&self.command(words));
-        terminal.expect(PROMPT);
-        terminal
+        repl::start(&self.command(words))
     }
 
     pub fn run(&self, words: &[&str]) -> Ran {
@@ -96,20 +91,30 @@ impl Berth {
     }
 
     /// Waits for what the model is sent; the first request is 1.
+    #[track_caller]
     pub fn request(&self, number: usize) -> Recorded {
-        let request = wait(self.model.await_request(number));
+        let request = self.model.request(number);
         assert_eq!(request.refusal, None, "the real API would have refused it");
         request
     }
 
+    /// Checks what the model is told in a request of the calls it made: a part of each result, or of each error.
+    #[track_caller]
+    pub fn tells(&self, number: usize, expected: &[Result<&str, &str>]) {
+        let told = self.request(number).results();
+        let is_told = |(result, expected): (&ToolResult, &Result<&str, &str>)| match expected {
+            Ok(part) => !result.is_error && result.text.contains(part),
+            Err(part) => result.is_error && result.text.contains(part),
+        };
+        assert!(told.len() == expected.len() && told.iter().zip(expected).all(is_told), "{expected:?}: {told:?}");
+    }
+
     /// Leaves the REPL; everything it started has to be gone then.
     #[track_caller]
-    pub fn leave(&self, mut terminal: Terminal) -> String {
-        terminal.line("/exit");
-        let ended = terminal.end();
-        assert_eq!(ended.code, Some(0), "{}", ended.shown);
+    pub fn leave(&self, terminal: Terminal) -> String {
+        let shown = repl::leave(terminal);
         self.has_nobody_left();
-        ended.shown
+        shown
     }
 
     /// Waits until no process is left of what `wharf` started here.
@@ -119,9 +124,9 @@ impl Berth {
         assert!(until(SOON, || marked_processes(&marker).is_empty()), "left: {:?}", marked_processes(&marker));
     }
 
-    /// How many processes there are of what `wharf` started here, itself included.
-    pub fn processes(&self) -> usize {
-        marked_processes(&self.marker()).len()
+    /// The command lines of what `wharf` started here, and its own.
+    pub fn processes(&self) -> Vec<String> {
+        marked_processes(&self.marker()).into_iter().map(|process| process.cmdline).collect()
     }
 
     /// An entry whose process can be found later.
@@ -158,27 +163,6 @@ pub fn answer(terminal: &mut Terminal, question: &str, line: &str) {
     terminal.line(line);
 }
 
-/// Asks for the table of servers until one of them is as wanted, its tools listed if it is ready; gives the table.
-#[track_caller]
-pub fn await_state(terminal: &mut Terminal, server: &str, state: &str) -> String {
-    let mut shown = String::new();
-    let came = until(PATIENCE, || {
-        terminal.line("/mcp");
-        shown = terminal.expect(LAST_HINT);
-        let row = shown.lines().find(|line| has_word(line, server) && has_word(line, state));
-        row.is_some_and(|row| state != "ready" || has_tools(row))
-    });
-    assert!(came, "{server} never was {state}:\n{shown}");
-    shown
-}
-
-/// Waits for something that happens elsewhere.
-#[track_caller]
-pub fn wait<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await }).expect("it never happens")
-}
-
 /// An entry of the embedded demo server.
 pub fn demo() -> Value {
     json!({"command": WHARF, "args": ["demo-server"]})
@@ -194,12 +178,4 @@ pub fn built(name: &str) -> PathBuf {
     let path = Path::new(WHARF).with_file_name(name);
     assert!(path.exists(), "run `cargo build -p wharf-testkit`: no {}", path.display());
     path
-}
-
-fn has_tools(row: &str) -> bool {
-    row.split('│').any(|cell| cell.trim().parse::<usize>().is_ok_and(|count| count > 0))
-}
-
-fn has_word(line: &str, word: &str) -> bool {
-    line.split([' ', '│']).any(|found| found == word)
 }

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
+use wharf_testkit::repl::await_state;
 
-use crate::berth::{Berth, all_allowed, answer, await_state, demo};
+use crate::berth::{Berth, all_allowed, answer, demo};
 
 #[test]
 fn a_file_and_a_variable_bring_servers() {
@@ -16,10 +17,8 @@ fn a_file_and_a_variable_bring_servers() {
         .with("mcp", json!({"enabled": true, "servers": {"filed": filed}, "globalSettings": {"timeout": 20_000}}))
         .variable("WHARF_MCP_SERVERS", &json!([from_variable]).to_string());
     let mut terminal = berth.repl(&[]);
-    let table = await_state(&mut terminal, "filed", "ready");
-    assert!(table.contains("global"), "{table}");
-    let table = await_state(&mut terminal, "named", "ready");
-    assert!(table.contains("env"), "{table}");
+    assert_eq!(await_state(&mut terminal, "filed", "ready").row("filed").source, "global");
+    assert_eq!(await_state(&mut terminal, "named", "ready").row("named").source, "env");
     terminal.line("Do you see both?");
     terminal.expect("I see both.");
     let request = berth.request(1);

@@ -1,6 +1,7 @@
 //! A protected server, from the prompt.
 
-use std::net::TcpListener;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,9 @@ use wharf_testkit::authd::{Authd, Switches, visit};
 use wharf_testkit::modeld::{Answer, Script};
 use wharf_testkit::oracle::until;
 use wharf_testkit::pty::PATIENCE;
+use wharf_testkit::repl::await_state;
 
-use crate::berth::{Berth, all_allowed, answer, await_state};
+use crate::berth::{Berth, all_allowed, answer};
 
 #[test]
 fn a_protected_server_is_logged_in_at_and_stays_so() {
@@ -44,7 +46,7 @@ fn a_protected_server_is_logged_in_at_and_stays_so() {
 fn a_login_comes_back_to_where_its_server_says() {
     let authd = Authd::start(Switches::default()).unwrap();
     for by_hand in [false, true] {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = unused_port();
         let guarded = json!({"url": authd.server_url(), "oauth": {"callback_port": port}});
         let berth = Berth::new(Script::default()).servers(json!({}));
         let opened = with_browser(&berth);
@@ -63,6 +65,13 @@ fn a_login_comes_back_to_where_its_server_says() {
         await_state(&mut terminal, "guarded", "ready");
         berth.leave(terminal);
     }
+}
+
+/// A port that is free, and stays so until it is used: the system hands out higher ones only.
+fn unused_port() -> u16 {
+    let start = RandomState::new().hash_one("port") % 10_000;
+    let mut ports = (20_000..30_000).cycle().skip(start as usize).take(10_000);
+    ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).expect("one of them is free")
 }
 
 /// Waits for the browser, and logs in at the page it was sent to; gives where that leads back to.

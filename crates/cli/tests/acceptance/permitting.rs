@@ -2,10 +2,11 @@
 
 use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
+use wharf_testkit::repl::await_state;
 
-use crate::berth::{Berth, all_allowed, answer, await_state, demo};
+use crate::berth::{Berth, all_allowed, answer, demo};
 
-/// A model that wants one thing and then says what came of it.
+/// A model that wants one thing, and then says this whatever came of it.
 fn wanting(last: &str) -> Berth {
     let berth = Berth::new(Script::of([Answer::call("echo", json!({"text": "a\u{202e}hoy"})), Answer::text(last)]));
     let entry = berth.marked(demo());
@@ -24,7 +25,7 @@ fn a_call_is_asked_about_and_made_after_a_yes() {
     }
     answer(&mut terminal, "[r]eason", "y");
     terminal.expect("It said ahoy.");
-    assert!(berth.request(2).body.to_string().contains("hoy"));
+    berth.tells(2, &[Ok("hoy")]);
     berth.leave(terminal);
 }
 
@@ -36,10 +37,7 @@ fn a_no_is_an_error_that_the_model_sees() {
     terminal.line("Say something.");
     answer(&mut terminal, "Allow it?", "r not while the tide is out");
     terminal.expect("Then not.");
-    let body = berth.request(2).body;
-    let result = &body["messages"].as_array().unwrap().last().unwrap()["content"][0];
-    assert_eq!(result["is_error"], true, "{result}");
-    assert!(result.to_string().contains("not while the tide is out"), "{result}");
+    berth.tells(2, &[Err("not while the tide is out")]);
     berth.leave(terminal);
 }
 
@@ -50,6 +48,7 @@ fn a_rule_allows_without_a_question() {
     await_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
     terminal.expect("It said ahoy.");
+    berth.tells(2, &[Ok("hoy")]);
     let shown = berth.leave(terminal);
     assert!(!shown.contains("Allow it?"), "{shown}");
 }
@@ -62,6 +61,7 @@ fn an_always_is_written_down_and_holds() {
     terminal.line("Say something.");
     answer(&mut terminal, "Allow it?", "a");
     terminal.expect("It said ahoy.");
+    berth.tells(2, &[Ok("hoy")]);
     berth.leave(terminal);
     let file = std::fs::read_to_string(berth.path("home/.config/wharf/config.json")).unwrap();
     assert!(file.contains("mcp__demo__echo"), "{file}");
@@ -72,6 +72,7 @@ fn an_always_is_written_down_and_holds() {
     await_state(&mut terminal, "demo", "ready");
     terminal.line("Say it again.");
     terminal.expect("And again.");
+    berth.tells(4, &[Ok("again")]);
     let shown = berth.leave(terminal);
     assert!(!shown.contains("Allow it?"), "{shown}");
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-const MODULES: [&str; 6] = ["configuring", "connecting", "logging_in", "permitting", "talking", "watching"];
+/// The modules whose tests show nothing of the papers.
+const ASIDE: [&str; 3] = ["berth", "others", "table"];
 
 /// What no single test can show.
 const BY_THEMSELVES: [&str; 3] = ["all tests pass", "tests pass, unit and integration", "documentation is complete"];
@@ -27,6 +28,19 @@ fn every_row_of_the_page_names_a_test() {
     assert_eq!(bare, BY_THEMSELVES);
 }
 
+#[test]
+fn tests_are_seen_whatever_stands_around_them() {
+    let source = "#[test]\nfn plain() {}\n#[cfg(test)]\nfn none() {}\n\
+                  #[tokio::test(start_paused = true)]\n#[expect(dead_code)]\nasync fn waiting() {}\n";
+    assert_eq!(tests(source), ["plain", "waiting"]);
+}
+
+#[test]
+#[should_panic(expected = "one that is not run shows nothing")]
+fn a_test_that_is_not_run_does_not_count() {
+    tests("#[ignore = \"slow\"]\n#[test]\nfn plain() {}\n");
+}
+
 fn point(row: &str) -> &str {
     row.split(" | ").next().unwrap().trim_start_matches("| ")
 }
@@ -42,13 +56,33 @@ fn named(page: &str) -> BTreeSet<String> {
 
 fn written() -> BTreeSet<String> {
     let folder = workspace().join("crates/cli/tests/acceptance");
+    let source = |module: &str| std::fs::read_to_string(folder.join(format!("{module}.rs"))).unwrap();
+    let main = source("main");
+    let modules = main.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
     let mut names = BTreeSet::new();
-    for module in MODULES {
-        let source = std::fs::read_to_string(folder.join(format!("{module}.rs"))).unwrap();
-        let tests = source.split("#[test]\nfn ").skip(1).filter_map(|rest| rest.split('(').next());
-        names.extend(tests.map(|test| format!("{module}::{test}")));
+    for module in modules.filter(|module| !ASIDE.contains(module)) {
+        names.extend(tests(&source(module)).iter().map(|test| format!("{module}::{test}")));
     }
     names
+}
+
+/// The names of the functions that an attribute makes tests.
+fn tests(source: &str) -> Vec<&str> {
+    let lines: Vec<&str> = source.lines().map(str::trim_start).collect();
+    let is_ignored = lines.iter().any(|line| line.starts_with("#[") && line.contains("ignore"));
+    assert!(!is_ignored, "one that is not run shows nothing");
+    let is_test = |line: &str| attribute(line).is_some_and(|path| path.ends_with("test"));
+    let begun = lines.iter().enumerate().filter(|(_, line)| is_test(line));
+    begun.filter_map(|(at, _)| lines[at..].iter().copied().find_map(name)).collect()
+}
+
+fn name(line: &str) -> Option<&str> {
+    line.split_once("fn ")?.1.split('(').next()
+}
+
+/// The path of an attribute: `tokio::test` of `#[tokio::test(start_paused = true)]`.
+fn attribute(line: &str) -> Option<&str> {
+    line.strip_prefix("#[")?.split(['(', ']']).next()
 }
 
 fn workspace() -> PathBuf {

@@ -4,8 +4,9 @@ use serde_json::json;
 use wharf_testkit::modeld::{Answer, Say, Script, When};
 use wharf_testkit::oracle::{Ledger, until};
 use wharf_testkit::pty::PATIENCE;
+use wharf_testkit::repl::await_state;
 
-use crate::berth::{Berth, all_allowed, answer, await_state, built, demo};
+use crate::berth::{Berth, all_allowed, answer, built, demo};
 use crate::others::{Web, npm};
 
 #[test]
@@ -59,14 +60,7 @@ fn results_and_errors_reach_the_model() {
     await_state(&mut terminal, "demo", "ready");
     terminal.line("Try all three.");
     terminal.expect("Two worked.");
-    let body = berth.request(2).body;
-    let results = body["messages"].as_array().unwrap().last().unwrap()["content"].as_array().unwrap().clone();
-    let told: Vec<(bool, String)> =
-        results.iter().map(|result| (result["is_error"] == true, result["content"].to_string())).collect();
-    assert_eq!(told.iter().map(|(is_error, _)| *is_error).collect::<Vec<_>>(), [false, false, true], "{told:?}");
-    for (part, (_, text)) in ["ahoy", "Ada", "always fails"].iter().zip(&told) {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+    berth.tells(2, &[Ok("ahoy"), Ok("Ada"), Err("always fails")]);
     berth.leave(terminal);
 }
 
@@ -84,7 +78,7 @@ fn each_format_is_spoken() {
         await_state(&mut terminal, "demo", "ready");
         terminal.line("What is the sum?");
         terminal.expect("It is 42.");
-        assert!(berth.request(2).body.to_string().contains("42"), "{format}");
+        berth.tells(2, &[Ok("42")]);
         berth.leave(terminal);
     }
 }
@@ -144,11 +138,8 @@ fn resources_and_prompts_are_tools() {
     // Reading what a server offers is not asked about; taking its words as instructions is.
     answer(&mut terminal, "Allow it?", "y");
     terminal.expect("Now I know.");
-    let read = berth.request(2).body.to_string();
-    for part in ["demo://greeting", "The tide stands at", "welcome"] {
-        assert!(read.contains(part), "{part}: {read}");
-    }
-    assert!(berth.request(3).body.to_string().contains("Ada"));
+    berth.tells(2, &[Ok("demo://greeting"), Ok("The tide stands at"), Ok("welcome")]);
+    berth.tells(3, &[Ok("Please welcome Ada aboard")]);
     berth.leave(terminal);
 }
 

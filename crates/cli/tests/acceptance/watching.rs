@@ -2,8 +2,9 @@
 
 use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
+use wharf_testkit::repl::{Row, await_state};
 
-use crate::berth::{Berth, await_state, demo};
+use crate::berth::{Berth, demo};
 
 #[test]
 fn the_table_shows_every_server_also_during_a_run() {
@@ -17,16 +18,22 @@ fn the_table_shows_every_server_also_during_a_run() {
     terminal.line("Are you there?");
     berth.request(1);
     let table = await_state(&mut terminal, "lost", "failed");
-    for heading in ["Server", "Transport", "Source", "Enabled", "Status", "Tools", "Updated"] {
-        assert!(table.contains(heading), "{heading}: {table}");
-    }
-    let row = |server: &str| table.lines().find(|line| line.contains(&format!("│ {server} "))).unwrap().to_owned();
-    let cells = |server: &str| row(server).split('│').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
-    assert_eq!(cells("demo")[1..6], ["demo", "stdio", "global", "yes", "✓ ready"]);
-    assert!(cells("demo")[6].parse::<usize>().unwrap() > 10 && cells("demo")[7].ends_with("ago"), "{table}");
-    assert_eq!(cells("off")[4..7], ["no", "○ disabled", "-"]);
-    assert_eq!(cells("lost")[5..7], ["✗ failed", "-"]);
-    assert!(table.contains("Use '/mcp list-tools' to see all tools"), "{table}");
+    let headings = Row {
+        server: "Server",
+        transport: "Transport",
+        source: "Source",
+        enabled: "Enabled",
+        status: "Status",
+        tools: "Tools",
+        updated: "Updated",
+    };
+    assert_eq!(table.row("Server"), headings);
+    let (demo, off, lost) = (table.row("demo"), table.row("off"), table.row("lost"));
+    assert_eq!((demo.transport, demo.source, demo.enabled, demo.status), ("stdio", "global", "yes", "✓ ready"));
+    assert!(demo.tools.parse::<usize>().unwrap() > 10 && demo.updated.ends_with("ago"), "{demo:?}");
+    assert_eq!((off.enabled, off.status, off.tools), ("no", "○ disabled", "-"));
+    assert_eq!((lost.status, lost.tools), ("✗ failed", "-"));
+    assert!(table.text.contains("Use '/mcp list-tools' to see all tools"), "{}", table.text);
     berth.model.open_gate("quay");
     terminal.expect("Here I am.");
     berth.leave(terminal);
@@ -70,8 +77,9 @@ fn tools_are_listed_by_server() {
     terminal.line("/mcp list-tools");
     let listed = terminal.expect("allows nothing by itself");
     for server in ["east", "west"] {
-        let (_, after) = listed.split_once(server).unwrap();
-        assert!(after.contains("echo") && after.contains("read-only"), "{server}: {listed}");
+        let (_, after) = listed.split_once(&format!("{server}  ")).unwrap();
+        let section = after.split("\n\n").next().unwrap();
+        assert!(section.contains(" echo ") && section.contains("read-only"), "{server}: {listed}");
     }
     berth.leave(terminal);
 }

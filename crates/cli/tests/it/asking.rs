@@ -1,7 +1,7 @@
 //! Forms on a real terminal: what a person sees, and what the server gets.
 
 use crate::scripted::chatty;
-use crate::support::{ASKING, Pipe, demo, named_pipe, wharf};
+use crate::support::{ASKING, Pipe, demo, pipe_at_home, wharf};
 use crate::terminal::{Ended, Terminal, at_terminal};
 
 const SEND: &str = "[c]ancel: ";
@@ -266,7 +266,7 @@ fn progress_is_shown_on_a_terminal_and_taken_away() {
 
 #[test]
 fn nothing_breaks_into_a_question() {
-    let (go, heard) = (named_pipe("chatty-go"), Pipe::new("chatty-heard"));
+    let (go, heard) = (pipe_at_home("chatty-go"), Pipe::new("chatty-heard"));
     let server = chatty(&go, &heard.path);
     let call = ["call", "sign_in", "--allow-secrets", "--log", "info", "--stdio", &server];
     let mut terminal = at_terminal(wharf(call).env("NO_COLOR", "1"));

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use wharf_testkit::authd::{Authd, Description, Switches};
 
 use crate::configuration::world::{USER, World};
-use crate::support::{Ran, finished};
+use crate::support::{Ran, finished, named_pipe};
 use crate::terminal::at_terminal;
 
 /// Where the browser of these tests leaves the address it is given.
@@ -37,7 +37,7 @@ impl Scene {
         let servers = json!({ "docs": { "url": authd.server_url() }, "local": { "command": "true" } });
         world.write(USER, &json!({ "tokenStore": "file", "mcpServers": servers }).to_string());
         let opened = world.path(OPENED);
-        assert!(Command::new("mkfifo").arg(&opened).status().unwrap().success());
+        named_pipe(&opened);
         // One line for each argument, so that two of them would be seen.
         let seen = world.path(SEEN);
         let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" | tee -a {} > {}\n", seen.display(), opened.display());

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Ran, WHARF, finished, named_pipe, wharf};
+use crate::support::{Ran, WHARF, finished, pipe_at_home, wharf};
 use crate::terminal::at_terminal;
 
 /// A home with a configuration of its own.
@@ -179,7 +179,7 @@ fn the_most_like_comes_first() {
 
 #[test]
 fn a_start_that_takes_long_is_shown_on_a_terminal() {
-    let pipe = named_pipe("slow-start");
+    let pipe = pipe_at_home("slow-start");
     let script = format!(r#"read -r _ < {}; exec "$0" demo-server"#, pipe.display());
     let server = json!({ "command": "/bin/sh", "args": ["-c", script, WHARF] });
     let harbour = Harbour::with(&json!({ "mcpServers": { "quay": server } }));

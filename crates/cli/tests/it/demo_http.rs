@@ -266,7 +266,7 @@ fn it_ends_with_its_input_or_by_a_signal() {
     assert_eq!(demo.child.wait().unwrap().code(), Some(0));
     for signal in ["INT", "TERM"] {
         let mut demo = Demo::streamable();
-        crate::signals::send(signal, &demo.child);
+        crate::signals::send(signal, demo.child.id());
         assert_eq!(demo.child.wait().unwrap().code(), Some(0), "{signal}");
     }
 }

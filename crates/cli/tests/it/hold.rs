@@ -29,7 +29,7 @@ fn orders_come_by_line() {
 fn the_end_of_stdin_is_no_order() {
     let mut child = ready();
     drop(child.stdin.take());
-    send("TERM", &child);
+    send("TERM", child.id());
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 

@@ -4,6 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener};
 use std::path::{Path, PathBuf};
 
+use wharf_testkit::below::Refused;
+
 use crate::support::{Ran, finished, quoted, wharf};
 
 /// A home of its own, so that the logs in it are those of one test.
@@ -182,7 +184,8 @@ fn a_server_at_an_address_that_repeats_what_it_was_sent() {
 #[test]
 fn a_proxy_and_an_address_that_lead_nowhere() {
     let secret = planted_secret;
-    let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = Refused::bind().unwrap();
+    let nowhere = nobody.address();
     let place = Place::new();
     let url = format!("http://{}@{nowhere}/mcp?{}", secret(0), secret(1));
     let proxy = format!("http://{}:{}@{nowhere}", secret(2), secret(3));

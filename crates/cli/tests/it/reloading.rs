@@ -20,12 +20,14 @@ struct Running {
 
 impl Running {
     /// With this configuration, and a model that echoes once it may.
-    async fn with(stage: Stage, config: &Value) -> Self {
+    #[track_caller]
+    fn with(stage: Stage, config: &Value) -> Self {
         stage.house.write(CONFIG, &config.to_string());
         let run = ["run", "--json", "--dangerously-skip-permissions", "wait"];
         let child = Some(stage.command(&run).spawn().unwrap());
-        stage.model.await_request(1).await;
-        Self { stage, child }
+        let running = Self { stage, child };
+        running.stage.model.request(1);
+        running
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -70,30 +72,30 @@ fn stage() -> Stage {
     Stage::with(&working(), [echo, Answer::text("Done.")])
 }
 
-#[tokio::test]
-async fn a_file_that_breaks_costs_no_server_and_no_rule() {
+#[test]
+fn a_file_that_breaks_costs_no_server_and_no_rule() {
     let config = json!({
         "mcpServers": {"demo": working()}, "permissions": [{"tool": "mcp__demo__echo", "action": "deny"}],
     });
-    let running = Running::with(stage(), &config).await;
+    let running = Running::with(stage(), &config);
     running.write(CONFIG, &config.to_string()[..40]);
     // As often as somebody looks.
     for _ in 0..2 {
         running.reload(2, "no server is affected\n", &["what it said before holds"]);
     }
     let ran = running.ended();
-    assert!(ran.stdout.contains("denied by the rule"), "{ran:?}");
+    assert!(ran.stdout.contains("denied: rule deny"), "{ran:?}");
 }
 
-#[tokio::test]
-async fn what_cannot_be_looked_up_stays_as_it_was_and_is_told() {
+#[test]
+fn what_cannot_be_looked_up_stays_as_it_was_and_is_told() {
     let stage = stage();
     let key = stage.house.write("keys/key", "hush");
     let command = json!(["cat", key.with_file_name("{name}")]);
     let mut demo = working();
     demo["env"] = json!({"KEY": "${secret:key}"});
     let config = |servers: Value| json!({"secretCommand": command, "mcpServers": servers});
-    let running = Running::with(stage, &config(json!({"demo": demo}))).await;
+    let running = Running::with(stage, &config(json!({"demo": demo})));
     std::fs::remove_file(&key).unwrap();
     let bare = json!({"command": "x", "args": ["${NOT_THERE}"]});
     running.write(CONFIG, &config(json!({"bare": bare, "demo": demo})).to_string());
@@ -105,9 +107,9 @@ async fn what_cannot_be_looked_up_stays_as_it_was_and_is_told() {
     running.reload(2, "removed demo\n", &["demo: "]);
 }
 
-#[tokio::test]
-async fn a_rule_that_cannot_be_read_is_told_and_nothing_is_taken_over() {
-    let running = Running::with(stage(), &json!({"mcpServers": {"demo": working()}})).await;
+#[test]
+fn a_rule_that_cannot_be_read_is_told_and_nothing_is_taken_over() {
+    let running = Running::with(stage(), &json!({"mcpServers": {"demo": working()}}));
     let rule = json!({"tool": "mcp__demo__echo", "pattern": "=x", "action": "deny"});
     let config = json!({"mcpServers": {"demo": working(), "more": working()}, "permissions": [rule]});
     running.write(CONFIG, &config.to_string());
@@ -115,9 +117,9 @@ async fn a_rule_that_cannot_be_read_is_told_and_nothing_is_taken_over() {
     running.is_ready("demo");
 }
 
-#[tokio::test]
-async fn a_server_that_a_project_brings_along_is_named_once() {
-    let running = Running::with(stage(), &json!({"mcpServers": {"demo": working()}})).await;
+#[test]
+fn a_server_that_a_project_brings_along_is_named_once() {
+    let running = Running::with(stage(), &json!({"mcpServers": {"demo": working()}}));
     for arguments in ["one", "two"] {
         let docs = json!({"mcpServers": {"docs": {"command": "x", "args": [arguments]}}});
         running.write("project/.mcp.json", &docs.to_string());

@@ -3,27 +3,26 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
+use wharf_testkit::below::Refused;
 use wharf_testkit::modeld::{Answer, Fail};
-use wharf_testkit::oracle::until;
-use wharf_testkit::pty::{PATIENCE, Terminal};
+use wharf_testkit::pty::Terminal;
+use wharf_testkit::repl::{self, PROMPT, await_state, leave};
 
 use crate::house::{shell, working};
 use crate::run::Stage;
-use crate::support::{Ran, WHARF, finished};
+use crate::signals::send;
+use crate::support::{Ran, WHARF, finished, named_pipe};
 
-/// What stands before a line.
-const PROMPT: &str = "\u{203a} ";
 /// What is said of a message that has to wait.
 const WAITS: &str = "it is said once what is under way is over";
 
 /// Starts the REPL and waits for its prompt.
+#[track_caller]
 fn terminal(stage: &Stage) -> Terminal {
-    let mut terminal = Terminal::start(&stage.command(&[]));
-    terminal.expect(PROMPT);
-    terminal
+    repl::start(&stage.command(&[]))
 }
 
 /// Types a line and waits until the next one can be typed.
@@ -33,30 +32,11 @@ fn line(terminal: &mut Terminal, text: &str) {
     terminal.expect(PROMPT);
 }
 
-fn leave(mut terminal: Terminal) -> String {
-    terminal.line("/exit");
-    let ended = terminal.end();
-    assert_eq!(ended.code, Some(0), "{}", ended.shown);
-    ended.shown
-}
-
 /// Runs a script.
 fn piped(stage: &Stage, script: &str) -> Ran {
     let mut child = stage.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
     finished(child.wait_with_output().unwrap())
-}
-
-/// Asks for the table of servers until one of them is as wanted.
-#[track_caller]
-fn await_state(terminal: &mut Terminal, server: &str, state: &str) {
-    let mut shown = String::new();
-    let came = until(PATIENCE, || {
-        terminal.line("/mcp");
-        shown = terminal.expect("for more details");
-        shown.lines().any(|line| line.contains(&format!("│ {server} ")) && line.contains(state))
-    });
-    assert!(came, "{server} never was {state}:\n{shown}");
 }
 
 /// A pipe with a name at which somebody waits for a line.
@@ -68,7 +48,7 @@ struct Gate {
 
 impl Gate {
     fn new(path: PathBuf) -> Self {
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        named_pipe(&path);
         let ends = File::options().read(true).write(true).open(&path).unwrap();
         Self { path, ends }
     }
@@ -84,7 +64,8 @@ impl Gate {
     }
 }
 
-/// A home with a server that does not start before its gate is opened.
+/// A home with a server that does not start before its gate is opened. A message that mentions something of it is not
+/// said before, however long that takes.
 fn starting(turns: impl IntoIterator<Item = Answer>) -> (Stage, Gate) {
     let stage = Stage::among(&json!({}), turns);
     let gate = Gate::new(stage.house.path("gate"));
@@ -92,11 +73,11 @@ fn starting(turns: impl IntoIterator<Item = Answer>) -> (Stage, Gate) {
     (stage, gate)
 }
 
-#[tokio::test]
-async fn what_is_typed_for_the_conversation_keeps_its_order() {
+#[test]
+fn what_is_typed_for_the_conversation_keeps_its_order() {
     let (stage, mut gate) = starting(["One.", "Two.", "Three."].map(Answer::text));
     let mut terminal = terminal(&stage);
-    line(&mut terminal, "say it first");
+    line(&mut terminal, "say it first about @slow:demo://greeting");
     for text in ["say it second", "/clear", "say it third"] {
         line(&mut terminal, text);
     }
@@ -105,7 +86,7 @@ async fn what_is_typed_for_the_conversation_keeps_its_order() {
         terminal.expect(text);
     }
     for (number, expected) in [(1, "first"), (2, "first second"), (3, "third")] {
-        let body = stage.model.await_request(number).await.body.to_string();
+        let body = stage.model.request(number).body.to_string();
         let said: Vec<&str> =
             ["first", "second", "third"].into_iter().filter(|word| body.contains(&format!("say it {word}"))).collect();
         assert_eq!(said.join(" "), expected, "{number}");
@@ -113,11 +94,10 @@ async fn what_is_typed_for_the_conversation_keeps_its_order() {
     assert_eq!(leave(terminal).matches(WAITS).count(), 2);
 }
 
-#[tokio::test]
-async fn ctrl_c_takes_back_what_is_not_said_yet() {
+#[test]
+fn ctrl_c_takes_back_what_is_not_said_yet() {
     let (stage, mut gate) = starting([Answer::text("Well.")]);
     let mut terminal = terminal(&stage);
-    // Nothing is said before what it mentions is read.
     line(&mut terminal, "delete the branch of @slow:demo://greeting");
     line(&mut terminal, "and the other one");
     terminal.control('c');
@@ -130,17 +110,17 @@ async fn ctrl_c_takes_back_what_is_not_said_yet() {
     gate.say("go");
     terminal.line("say hello");
     terminal.expect("Well.");
-    let said = stage.model.await_request(1).await.body["messages"].to_string();
+    let said = stage.model.request(1).body["messages"].to_string();
     assert!(said.contains("say hello") && !said.contains("branch") && !said.contains("everything"), "{said}");
     leave(terminal);
 }
 
-#[tokio::test]
-async fn a_conversation_is_left_once_its_run_is_over() {
+#[test]
+fn a_conversation_is_left_once_its_run_is_over() {
     let stage = Stage::among(&json!({}), [Answer::text("Never.").held("gate", 0), Answer::text("Hello.")]);
     let mut terminal = terminal(&stage);
     terminal.line("take your time");
-    stage.model.await_request(1).await;
+    stage.model.request(1);
     line(&mut terminal, "and hurry");
     terminal.line("/clear");
     terminal.expect("it is done once what is under way is over");
@@ -150,7 +130,7 @@ async fn a_conversation_is_left_once_its_run_is_over() {
     terminal.expect("a new conversation begins");
     terminal.line("say hello");
     terminal.expect("Hello.");
-    let body = stage.model.await_request(2).await.body.to_string();
+    let body = stage.model.request(2).body.to_string();
     assert!(!body.contains("take your time") && !body.contains("and hurry"), "{body}");
     leave(terminal);
 }
@@ -175,12 +155,16 @@ fn nobody_waits_for_a_secret_but_who_needs_it() {
     terminal.expect("2 servers · own/m");
     await_state(&mut terminal, "open", "ready");
     await_state(&mut terminal, "locked", "connecting");
-    line(&mut terminal, "say hello");
+    terminal.line("/mcp connect locked");
+    terminal.expect("its secrets are still being looked up");
+    line(&mut terminal, "say what @locked:demo://greeting means");
     token.say("t-1");
     await_state(&mut terminal, "locked", "ready");
     assert!(stage.model.requests().is_empty());
     key.say("k-1");
     terminal.expect("At last.");
+    let said = stage.model.request(1).body["messages"].to_string();
+    assert!(said.contains("> Ahoy"), "{said}");
     leave(terminal);
 }
 
@@ -216,12 +200,14 @@ fn a_server_that_fails_after_an_edit_is_told_of_again() {
     stage.house.configure(&lost("/nowhere/two"));
     terminal.expect("changed lost");
     terminal.expect("MCP server `lost` unavailable");
+    terminal.expect("/nowhere/two");
     leave(terminal);
 }
 
 #[test]
 fn a_script_ends_with_what_went_wrong() {
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = Refused::bind().unwrap();
+    let web = json!({ "web": {"url": format!("http://{}/mcp", nobody.address()), "lazy": true} });
     for (script, turns, code, told) in [
         ("hello\n", vec![Answer::text("Well.")], 0, ""),
         ("/mcp connect nope\nhello\n", vec![Answer::text("Well.")], 2, "there is no server `nope`"),
@@ -230,7 +216,7 @@ fn a_script_ends_with_what_went_wrong() {
         ("/mcp auth web\ny\n", vec![Answer::text("Why?")], 4, "wharf auth web"),
         ("/model antropic/x\n", vec![], 0, "the model is anthropic/antropic/x"),
     ] {
-        let stage = Stage::among(&json!({ "web": {"url": format!("http://{unused}/mcp"), "lazy": true} }), turns);
+        let stage = Stage::among(&web, turns);
         let ran = piped(&stage, script);
         assert!(ran.code == Some(code) && ran.stderr.contains(told), "{script}: {ran:?}");
     }
@@ -247,8 +233,8 @@ fn a_model_that_is_named_has_to_be_there() {
 }
 
 /// A window that is closed in the middle of an answer.
-#[tokio::test]
-async fn a_signal_loses_nothing_that_was_said() {
+#[test]
+fn a_signal_loses_nothing_that_was_said() {
     for signal in ["TERM", "HUP"] {
         let half = Answer::text("Half of it.\n\nAnd not the rest.").held("gate", 4);
         let stage = Stage::among(&json!({}), [half, Answer::text("Yes.")]);
@@ -258,12 +244,7 @@ async fn a_signal_loses_nothing_that_was_said() {
         send(signal, terminal.pid());
         assert_eq!(terminal.end().code, Some(130));
         assert_eq!(stage.run(&["run", "--resume", "go on"]).code, Some(0));
-        let body = stage.model.await_request(2).await.body.to_string();
+        let body = stage.model.request(2).body.to_string();
         assert!(body.contains("Half of it.") && body.contains("go on"), "{signal}: {body}");
     }
-}
-
-fn send(signal: &str, process: u32) {
-    let sent = Command::new("kill").args([format!("-{signal}"), process.to_string()]).status().unwrap();
-    assert!(sent.success());
 }

@@ -4,7 +4,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
-use wharf_testkit::modeld::{Answer, Fail, Modeld, Say, Script};
+use wharf_testkit::below::Refused;
+use wharf_testkit::modeld::{Answer, Fail, Modeld, Say, Script, ToolResult};
 
 use crate::house::{House, shell, working};
 use crate::signals::send;
@@ -77,7 +78,7 @@ fn a_task_is_done_with_the_tools_of_servers_in_every_format() {
         let requests = stage.model.requests();
         assert!(requests[0].tool_names().contains(&"mcp__demo__echo"), "{:?}", requests[0].tool_names());
         assert!(requests[0].body.to_string().contains("say ahoy"), "{model}");
-        assert!(requests[1].body.to_string().contains("ahoy"), "{model}");
+        assert_eq!(requests[1].results(), [ToolResult { is_error: false, text: "ahoy".to_owned() }], "{model}");
     }
 }
 
@@ -114,8 +115,8 @@ fn what_would_be_asked_about_is_denied_and_the_rule_is_named() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "I may not.\n"), "{ran:?}");
     let rule = r#"{"tool":"mcp__demo__echo","action":"allow"}"#;
     assert!(ran.stderr.contains("→ error") && ran.stderr.contains(rule), "{ran:?}");
-    let told = stage.model.requests()[1].body.to_string();
-    assert!(told.contains("mcp__demo__echo") && told.contains("allow"), "{told}");
+    let told = stage.model.requests()[1].results();
+    assert!(told.len() == 1 && told[0].is_error && told[0].text.contains(rule), "{told:?}");
     let stage = Stage::with(&working(), echo_then("I may."));
     let ran = stage.run(&["run", "--dangerously-skip-permissions", "say ahoy"]);
     assert!(ran.code == Some(0) && ran.stderr.contains("→ ok"), "{ran:?}");
@@ -140,7 +141,7 @@ fn an_interrupt_withdraws_the_call_at_its_server() {
     let stage = Stage::trusting([Answer::call("slow", json!({"seconds": 60, "steps": 1}))]);
     let trace = stage.house.path("trace.jsonl");
     let child = lasting(&stage, trace.to_str().unwrap());
-    send("INT", &child);
+    send("INT", child.id());
     let ran = finished(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
     let events = events(&ran.stdout);
@@ -162,7 +163,7 @@ fn an_interrupt_loses_nothing_that_was_said() {
         assert_ne!(told.read_line(&mut line).unwrap(), 0, "it ended early");
     }
     let said = serde_json::from_str::<Value>(&line).unwrap()["text"].as_str().unwrap().to_owned();
-    send("INT", &child);
+    send("INT", child.id());
     let ran = finished(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
     assert_eq!(stage.run(&["run", "--resume", "go on"]).code, Some(0));
@@ -224,10 +225,10 @@ fn without_a_key_nothing_is_started_and_it_is_said_how_to_set_one() {
 
 #[test]
 fn a_model_that_does_not_answer_has_its_own_code() {
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = Refused::bind().unwrap();
     let stage = Stage::trusting([]);
     let mut command = stage.command(&["run", "say ahoy"]);
-    let ran = finished(command.env("ANTHROPIC_BASE_URL", format!("http://{unused}")).output().unwrap());
+    let ran = finished(command.env("ANTHROPIC_BASE_URL", format!("http://{}", nobody.address())).output().unwrap());
     assert!(ran.code == Some(3) && ran.stderr.contains("was not reached"), "{ran:?}");
     for (turns, arguments, code, word) in [
         (vec![Answer::fail(Fail::Status(401, None))], &["run", "x"][..], 4, "ANTHROPIC_API_KEY"),
@@ -268,15 +269,15 @@ fn a_task_comes_from_stdin_and_a_conversation_is_gone_on_with() {
     }
 }
 
-#[tokio::test]
-async fn a_running_wharf_is_asked() {
+#[test]
+fn a_running_wharf_is_asked() {
     let stage = Stage::trusting([Answer::text("late").held("gate", 0)]);
     for command in ["reload", "cancel"] {
         let ran = stage.house.run([command]);
         assert!(ran.code == Some(3) && ran.stderr.contains("no wharf is running"), "{ran:?}");
     }
     let child = stage.command(&["run", "--json", "wait"]).spawn().unwrap();
-    stage.model.await_request(1).await;
+    stage.model.request(1);
     let asked = format!("asked the running wharf, process {}", child.id());
     let ran = stage.house.run(["status"]);
     assert!(ran.code == Some(0) && ran.stderr.contains(&asked) && ran.stdout.contains("✓ ready"), "{ran:?}");

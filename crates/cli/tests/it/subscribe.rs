@@ -28,7 +28,7 @@ fn every_revision_tells_of_changes_as_they_happen() {
         events.sort();
         assert_eq!(events[0], "wharf · harbour://tide changed", "{revision}");
         assert_eq!(events[3], "wharf · tools changed", "{revision}");
-        send("INT", &child);
+        send("INT", child.id());
         lines.for_each(drop);
         let mut rest = String::new();
         while talk.read_line(&mut rest).unwrap() > 0 {}

@@ -101,12 +101,17 @@ pub fn home() -> &'static Path {
     })
 }
 
-/// A pipe with a name of its own; whoever opens one end waits for somebody at the other.
-pub fn named_pipe(name: &str) -> PathBuf {
+/// A pipe of this name among those of this run of the tests.
+pub fn pipe_at_home(name: &str) -> PathBuf {
     let path = home().join(format!("{name}.pipe"));
     let _ = std::fs::remove_file(&path);
-    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    named_pipe(&path);
     path
+}
+
+/// Makes a pipe; whoever opens one end waits for somebody at the other.
+pub fn named_pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
 /// A named pipe by which some process says something once.
@@ -117,7 +122,7 @@ pub struct Pipe {
 
 impl Pipe {
     pub fn new(name: &str) -> Self {
-        let path = named_pipe(name);
+        let path = pipe_at_home(name);
         let (text, written) = mpsc::channel();
         let pipe = path.clone();
         // Reading waits for a writer, and there may be none: nobody waits for this thread.

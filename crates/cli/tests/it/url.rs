@@ -4,6 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
+use wharf_testkit::below::Refused;
+
 use crate::demo_http::client::Demo;
 use crate::support::{Ran, assert_harmless, run};
 
@@ -95,8 +97,8 @@ fn a_header_goes_to_the_server_and_nowhere_else() {
 
 #[test]
 fn what_is_wrong_is_said() {
-    let refused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let ran = run(["tools", "--url", &format!("http://{refused}/mcp?key=hush")]);
+    let nobody = Refused::bind().unwrap();
+    let ran = run(["tools", "--url", &format!("http://{}/mcp?key=hush", nobody.address())]);
     check(
         &ran,
         3,

@@ -1,11 +1,10 @@
 //! `wharf why`: every way to break is told by its word, with its evidence and one next step.
 
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
-use std::os::fd::OwnedFd;
+use std::net::TcpListener;
 
-use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use serde_json::{Value, json};
+use wharf_testkit::below::Refused;
 
 use crate::house::{House, boom, shell, working};
 use crate::support::{Ran, assert_harmless, faultd};
@@ -98,20 +97,12 @@ fn what_is_wrong_with_a_program() {
     check(&house, &["lists"], "list.failed", 3, ("list", "exited with code 1"));
 }
 
-/// An address at which nobody answers. While the socket lives, nobody else can be given it.
-fn closed() -> (OwnedFd, String) {
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = SocketAddrV4::try_from(getsockname(&socket).unwrap()).unwrap();
-    (socket, address.to_string())
-}
-
 #[test]
 fn what_is_wrong_with_an_address() {
     let at = |address: String| json!({ "url": format!("http://{address}/mcp?key=hush-hush") });
-    let (_kept, closed) = closed();
+    let nobody = Refused::bind().unwrap();
     let house = House::with(&json!({
-        "closed": at(closed), "login": at(site("401 Unauthorized")), "denied": at(site("403 Forbidden")),
+        "closed": at(nobody.address().to_string()), "login": at(site("401 Unauthorized")), "denied": at(site("403 Forbidden")),
         "path": at(site("404 Not Found")), "plain": {"url": format!("https://{}/mcp", site("200 OK"))},
         "header": {"url": "http://127.0.0.1:9/mcp", "headers": {"a b": "c"}},
     }));

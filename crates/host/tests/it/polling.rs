@@ -190,7 +190,7 @@ async fn a_tool_is_polled_with_one_permission_until_it_is_denied() {
     notes(&host);
     gate.denies.store(true, Ordering::SeqCst);
     next(&mut events, polled).await.unwrap_err();
-    assert_eq!(notes(&host), ["library: poll-1 has ended: the tool look: denied by the rule no looking"]);
+    assert_eq!(notes(&host), ["library: poll-1 has ended: the tool look: denied: no looking"]);
     ended(&host, &library, 5).await;
 }
 

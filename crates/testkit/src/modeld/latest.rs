@@ -5,11 +5,20 @@ use serde_json::Value;
 use super::format::Format;
 use super::script::When;
 
+/// What came of a call, as the model is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolResult {
+    /// Whether it is marked as an error, which only Anthropic has a mark for.
+    pub is_error: bool,
+    /// Its text, or the texts of its parts.
+    pub text: String,
+}
+
 /// The news of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Latest {
     text: String,
-    results: String,
+    pub results: Vec<ToolResult>,
     system: String,
 }
 
@@ -24,24 +33,28 @@ impl Latest {
     }
 
     pub fn fits(&self, when: &When) -> bool {
-        let (said, part) = match when {
-            When::Text(part) => (&self.text, part),
-            When::ToolResult(part) => (&self.results, part),
-            When::System(part) => (&self.system, part),
-        };
-        !said.is_empty() && said.contains(part)
+        let fits = |said: &str, part: &str| !said.is_empty() && said.contains(part);
+        match when {
+            When::Text(part) => fits(&self.text, part),
+            When::ToolResult(part) => self.results.iter().any(|result| fits(&result.text, part)),
+            When::System(part) => fits(&self.system, part),
+        }
     }
 
     /// Adds a message or an item, whichever format it is of.
     fn take(&mut self, entry: &Value) {
+        let unmarked = |content: &Value| ToolResult { is_error: false, text: text_of(content) };
         if entry["type"] == "function_call_output" {
-            self.results.push_str(&text_of(&entry["output"]));
+            self.results.push(unmarked(&entry["output"]));
         } else if entry["role"] == "tool" {
-            self.results.push_str(&text_of(&entry["content"]));
+            self.results.push(unmarked(&entry["content"]));
         } else if entry["role"] == "user" {
             self.text.push_str(&text_of(&entry["content"]));
             let results = entries(&entry["content"]).iter().filter(|block| block["type"] == "tool_result");
-            results.for_each(|block| self.results.push_str(&text_of(&block["content"])));
+            self.results.extend(results.map(|block| {
+                let text = text_of(&block["content"]);
+                ToolResult { is_error: block["is_error"] == true, text }
+            }));
         }
     }
 }
@@ -84,20 +97,24 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(format: Format, body: &Value, text: &str, results: &str, system: &str) {
-        let expected = Latest { text: text.to_owned(), results: results.to_owned(), system: system.to_owned() };
+    fn check(format: Format, body: &Value, text: &str, results: &[(bool, &str)], system: &str) {
+        let result = |&(is_error, text): &(bool, &str)| ToolResult { is_error, text: text.to_owned() };
+        let results = results.iter().map(result).collect();
+        let expected = Latest { text: text.to_owned(), results, system: system.to_owned() };
         assert_eq!(Latest::of(format, body), expected, "{body}");
     }
 
     #[test]
     fn only_what_is_new_counts_in_every_format() {
         let result = json!({ "type": "tool_result", "tool_use_id": "1", "content": [{ "type": "text", "text": "r" }] });
+        let failed = json!({ "type": "tool_result", "tool_use_id": "2", "content": "e", "is_error": true });
         let messages = json!([
-            { "role": "user", "content": "old" },
+            { "role": "user", "content": [failed] },
             { "role": "assistant", "content": "said" },
-            { "role": "user", "content": [result, { "type": "text", "text": "note" }] },
+            { "role": "user", "content": [result, failed, { "type": "text", "text": "note" }] },
         ]);
-        check(Format::Anthropic, &json!({ "system": "s", "messages": messages }), "note", "r", "s");
+        let results = [(false, "r"), (true, "e")];
+        check(Format::Anthropic, &json!({ "system": "s", "messages": messages }), "note", &results, "s");
         let messages = json!([
             { "role": "system", "content": "s" },
             { "role": "user", "content": "old" },
@@ -105,14 +122,14 @@ mod tests {
             { "role": "tool", "content": "r" },
             { "role": "user", "content": [{ "type": "text", "text": "note" }] },
         ]);
-        check(Format::ChatCompletions, &json!({ "messages": messages }), "note", "r", "s");
+        check(Format::ChatCompletions, &json!({ "messages": messages }), "note", &[(false, "r")], "s");
         let input = json!([
             { "role": "user", "content": "old" },
             { "type": "function_call", "call_id": "1" },
             { "type": "function_call_output", "call_id": "1", "output": "r" },
             { "role": "user", "content": [{ "type": "input_text", "text": "note" }] },
         ]);
-        check(Format::Responses, &json!({ "instructions": "s", "input": input }), "note", "r", "s");
-        check(Format::Responses, &json!({ "input": "all" }), "all", "", "");
+        check(Format::Responses, &json!({ "instructions": "s", "input": input }), "note", &[(false, "r")], "s");
+        check(Format::Responses, &json!({ "input": "all" }), "all", &[], "");
     }
 }

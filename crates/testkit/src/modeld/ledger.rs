@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::format::Format;
+use super::latest::{Latest, ToolResult};
 use crate::request::Fields;
 
 /// A request that arrived.
@@ -35,11 +37,18 @@ impl Recorded {
         let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
         tools.iter().filter_map(|tool| tool["name"].as_str().or_else(|| tool["function"]["name"].as_str())).collect()
     }
+
+    /// What the model is told of the calls in its last answer, in order; what was told before does not count.
+    pub fn results(&self) -> Vec<ToolResult> {
+        Latest::of(self.format, &self.body).results
+    }
 }
 
 #[derive(Default)]
 pub(super) struct Ledger {
     inner: Mutex<Inner>,
+    /// For whoever waits on a thread.
+    news: Condvar,
 }
 
 #[derive(Default)]
@@ -54,7 +63,7 @@ impl Ledger {
     pub fn record(&self, request: Recorded) -> usize {
         let mut inner = locked(&self.inner);
         inner.requests.push(request);
-        inner.waiting.drain(..).for_each(Waker::wake);
+        self.tell(&mut inner);
         inner.requests.len()
     }
 
@@ -62,7 +71,7 @@ impl Ledger {
     pub fn record_left(&self, number: usize) {
         let mut inner = locked(&self.inner);
         inner.left.insert(number);
-        inner.waiting.drain(..).for_each(Waker::wake);
+        self.tell(&mut inner);
     }
 
     pub fn requests(&self) -> Vec<Recorded> {
@@ -70,11 +79,28 @@ impl Ledger {
     }
 
     pub fn arrived(&self, number: usize) -> impl Future<Output = Recorded> {
-        self.once(move |inner| inner.requests.get(number.saturating_sub(1)).cloned())
+        self.once(move |inner| inner.request(number))
     }
 
     pub fn left(&self, number: usize) -> impl Future<Output = ()> {
-        self.once(move |inner| inner.left.contains(&number).then_some(()))
+        self.once(move |inner| inner.departure(number))
+    }
+
+    #[track_caller]
+    pub fn arrived_within(&self, patience: Duration, number: usize) -> Recorded {
+        self.within(patience, &format!("request {number} did not come"), |inner| inner.request(number))
+    }
+
+    #[track_caller]
+    pub fn left_within(&self, patience: Duration, number: usize) {
+        self.within(patience, &format!("the client of request {number} did not leave"), |inner| {
+            inner.departure(number)
+        });
+    }
+
+    fn tell(&self, inner: &mut Inner) {
+        inner.waiting.drain(..).for_each(Waker::wake);
+        self.news.notify_all();
     }
 
     /// Waits until there is something to be found.
@@ -88,9 +114,65 @@ impl Ledger {
             Poll::Pending
         })
     }
+
+    /// The same on this thread; panics once the time is up.
+    #[track_caller]
+    fn within<T>(&self, patience: Duration, otherwise: &str, find: impl Fn(&Inner) -> Option<T>) -> T {
+        let inner = locked(&self.inner);
+        let waited = self.news.wait_timeout_while(inner, patience, |inner| find(inner).is_none());
+        let (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match find(&inner) {
+            Some(found) => found,
+            None => panic!("{otherwise}; what came: {:?}", inner.requests),
+        }
+    }
+}
+
+impl Inner {
+    fn request(&self, number: usize) -> Option<Recorded> {
+        self.requests.get(number.saturating_sub(1)).cloned()
+    }
+
+    fn departure(&self, number: usize) -> Option<()> {
+        self.left.contains(&number).then_some(())
+    }
 }
 
 /// A panic elsewhere fails its own test; what was recorded before is still true.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(20);
+
+    fn ledger() -> Ledger {
+        let ledger = Ledger::default();
+        let (format, headers, body) = (Format::Anthropic, Fields::new(), Value::from("came"));
+        ledger.record(Recorded { format, headers, body, refusal: None });
+        ledger
+    }
+
+    #[test]
+    fn what_is_there_is_not_waited_for() {
+        let ledger = ledger();
+        assert_eq!(ledger.arrived_within(Duration::ZERO, 1).body, "came");
+        ledger.record_left(1);
+        ledger.left_within(Duration::ZERO, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "request 2 did not come; what came: [Recorded {")]
+    fn a_request_is_not_waited_for_for_ever() {
+        ledger().arrived_within(SOON, 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "the client of request 1 did not leave; what came: [Recorded {")]
+    fn nor_is_a_client_that_stays() {
+        ledger().left_within(SOON, 1);
+    }
 }

@@ -25,11 +25,13 @@ use std::sync::Arc;
 
 pub use crate::request::Fields;
 pub use format::Format;
+pub use latest::ToolResult;
 pub use ledger::Recorded;
 pub use process::run;
 pub use script::{Answer, Fail, Hold, Pace, Rule, Say, Script, Stop, Usage, When};
 
 use crate::below::Endpoint;
+use crate::pty::PATIENCE;
 use serving::Shared;
 
 /// A model API that is being served.
@@ -63,7 +65,7 @@ impl Modeld {
         self.requests().into_iter().filter_map(|request| request.refusal).collect()
     }
 
-    /// Waits for a request by its number; the first is 1. Runs on any runtime, or none.
+    /// Waits for a request by its number; the first is 1. Runs on any runtime, or none, and for as long as it takes.
     pub fn await_request(&self, number: usize) -> impl Future<Output = Recorded> {
         self.shared.ledger.arrived(number)
     }
@@ -72,6 +74,19 @@ impl Modeld {
     /// by a gate or hangs; whatever is already in the sockets cannot be told from what was read.
     pub fn await_left(&self, number: usize) -> impl Future<Output = ()> {
         self.shared.ledger.left(number)
+    }
+
+    /// Waits for a request on this thread, which must not be one that the client needs; panics after [`PATIENCE`] with
+    /// what came until then.
+    #[track_caller]
+    pub fn request(&self, number: usize) -> Recorded {
+        self.shared.ledger.arrived_within(PATIENCE, number)
+    }
+
+    /// Waits for the same as [`Modeld::await_left`], in the way of [`Modeld::request`].
+    #[track_caller]
+    pub fn is_left(&self, number: usize) {
+        self.shared.ledger.left_within(PATIENCE, number);
     }
 
     /// Opens a gate for every answer that waits before it or will come to it.

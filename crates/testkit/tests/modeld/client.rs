@@ -1,6 +1,6 @@
 //! The plainest client there is: one connection per request, everything by hand.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub fn send(url: &str, path: &str, headers: &[(&str, &str)], body: &str) -> BufR
 }
 
 /// Reads an answer until the connection ends; nothing where it ends before the head does.
-pub fn receive(mut stream: BufReader<TcpStream>) -> Option<Reply> {
+pub fn receive(mut stream: impl BufRead) -> Option<Reply> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if stream.read_line(&mut head).ok()? == 0 {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wharf_testkit::modeld::{Answer, Fail, Format, Pace};
 
 use crate::client::{ask, open, saying, stream};
-use crate::{start, wait};
+use crate::start;
 
 fn streamed(format: Format) -> Value {
     let mut request = saying(format, "hi");
@@ -63,9 +63,9 @@ fn garbage_is_no_answer_and_hanging_is_none_at_all() {
         let reply = ask(&modeld, format, &streamed(format));
         assert!(reply.status == 200 && reply.body.contains("Bad Gateway"));
         let stream = open(&modeld, format, &streamed(format));
-        wait(modeld.await_request(2));
+        modeld.request(2);
         drop(stream);
-        wait(modeld.await_left(2));
+        modeld.is_left(2);
     }
 }
 

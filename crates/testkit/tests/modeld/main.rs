@@ -16,8 +16,3 @@ use wharf_testkit::modeld::{Answer, Modeld, Script};
 fn start(turns: impl IntoIterator<Item = Answer>) -> Modeld {
     Modeld::start(Script::of(turns)).unwrap()
 }
-
-/// Waits for what a request brings about, without a clock.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
-}

@@ -1,10 +1,17 @@
 //! Which answer comes, when, and what is kept of the question.
 
+use std::io::{BufReader, Read as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use wharf_testkit::modeld::{Answer, Format, Modeld, Script, When};
 
 use crate::client::{ask, conversation, open, receive, saying, tool};
-use crate::{start, wait};
+use crate::start;
+
+/// Long enough for what is on its way; whoever is too slow only sees less of what must not come.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// The text or the called tool of an answer, in whichever format it is.
 fn gist(format: Format, answer: &Value) -> Value {
@@ -63,16 +70,29 @@ fn a_rule_sees_the_results_of_tools() {
 #[test]
 fn an_answer_waits_before_its_gate_and_the_question_is_known_by_then() {
     for format in Format::ALL {
-        let modeld = start([Answer::text("late").held("g", 2)]);
+        let modeld = start([Answer::text("late").held("g", 1)]);
         let mut request = saying(format, "hi");
         request["stream"] = json!(true);
-        let stream = open(&modeld, format, &request);
-        let recorded = wait(modeld.await_request(1));
+        let mut stream = open(&modeld, format, &request);
+        let recorded = modeld.request(1);
         assert_eq!((recorded.format, &recorded.body, recorded.refusal.as_deref()), (format, &request, None));
         assert_eq!(recorded.header("authorization"), Some("Bearer sk-test"));
+        let before = before_gate(&mut stream);
+        assert!(!String::from_utf8_lossy(&before).contains("late"), "{format:?}");
         modeld.open_gate("g");
-        assert!(receive(stream).unwrap().is_whole);
+        let reply = receive(before.as_slice().chain(stream)).unwrap();
+        assert!(reply.is_whole && reply.body.contains("late"), "{reply:?}");
     }
+}
+
+/// What comes while the gate is shut, which is not the end.
+fn before_gate(stream: &mut BufReader<TcpStream>) -> Vec<u8> {
+    let usual = stream.get_ref().read_timeout().unwrap();
+    stream.get_ref().set_read_timeout(Some(MOMENT)).unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect_err("nobody passes");
+    stream.get_ref().set_read_timeout(usual).unwrap();
+    bytes
 }
 
 #[test]
@@ -81,9 +101,9 @@ fn a_client_that_leaves_is_noticed() {
     let mut request = saying(Format::Anthropic, "hi");
     request["stream"] = json!(true);
     let stream = open(&modeld, Format::Anthropic, &request);
-    wait(modeld.await_request(1));
+    modeld.request(1);
     drop(stream);
-    wait(modeld.await_left(1));
+    modeld.is_left(1);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Runs that somebody ends.
 
+use wharf_testkit::pty::PATIENCE;
+
 use super::*;
 
 /// A tool that never ends, how often it was begun, and how often it was dropped.
@@ -15,6 +17,11 @@ fn hang(stage: &Stage) -> (Count, Count) {
         }
     });
     (begun, left)
+}
+
+/// Waits for what the model API sees, and not for ever.
+async fn soon<T>(seen: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, seen).await.expect("the model API sees it")
 }
 
 fn hanging(times: usize) -> Answer {
@@ -68,7 +75,7 @@ async fn in_the_middle_of_an_answer_what_came_is_kept() {
         run.cancel();
         let events = to_the_end(&mut run).await;
         assert_eq!(ending(&events), Some(&Ending::Cancelled));
-        stage.modeld.await_left(1).await;
+        soon(stage.modeld.await_left(1)).await;
         let conversation = run.finish().await;
         assert!(last_words(&conversation).starts_with("word "), "{format}: {conversation:?}");
         stage.goes_on(&agent, conversation).await;
@@ -80,10 +87,10 @@ async fn before_an_answer_the_words_stay_and_are_not_doubled() {
     let stage = Stage::of([Answer::text("late").held("never", 0)]);
     let agent = stage.agent(Format::ChatCompletions).await;
     let mut run = agent.start(Conversation::default(), vec![Block::Text("go on".into())]);
-    stage.modeld.await_request(1).await;
+    soon(stage.modeld.await_request(1)).await;
     run.cancel();
     let conversation = run.finish().await;
-    stage.modeld.await_left(1).await;
+    soon(stage.modeld.await_left(1)).await;
     assert_eq!(conversation.turns.len(), 1);
     stage.goes_on(&agent, conversation).await;
     assert_eq!(stage.modeld.requests()[1].body["messages"], json!([{ "role": "user", "content": "go on" }]));

@@ -20,11 +20,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use wharf_testkit::pty::{PATIENCE, Screen, Terminal};
+use wharf_testkit::repl::PROMPT;
 
 use serve::{Manner, serve};
 
-/// What stands before the line.
-const PROMPT: &str = "\u{203a} ";
 /// Typed over and over; no key twice in a row.
 const KEYS: &str = "the quick brown fox jumps over a lazy dog ";
 /// Between two keys, shortest and longest in milliseconds: somebody who types fast, and in no rhythm.

@@ -213,7 +213,8 @@ mod tests {
         play(HARBOUR, harbour, async |post| {
             let text = anstream::adapter::strip_str(&sheets("harbour", post).concat()).to_string();
             for part in [
-                "harbour\n  State:       ✓ ready, since 0s ago\n  Enabled:     yes\n  Transport:   stdio\n",
+                "harbour\n  State:       ✓ ready, since ",
+                " ago\n  Enabled:     yes\n  Transport:   stdio\n",
                 "config.json:1:",
                 "  Connected:   last at 20",
                 "  Server:      Harbour 1.2\n  Revision:    2026-07-28\n",

@@ -1,0 +1,110 @@
+//! The REPL of `wharf` at a terminal: its prompt, its table of servers, and the way out.
+
+use std::process::Command;
+
+use crate::oracle::until;
+use crate::pty::{PATIENCE, Terminal};
+
+/// What stands before a line.
+pub const PROMPT: &str = "\u{203a} ";
+
+/// What `/mcp` ends with.
+const LAST_HINT: &str = "for more details";
+
+/// Starts it and waits for its prompt.
+#[track_caller]
+pub fn start(command: &Command) -> Terminal {
+    let mut terminal = Terminal::start(command);
+    terminal.expect(PROMPT);
+    terminal
+}
+
+/// Leaves it, which has to be without a failure; gives all that was shown.
+#[track_caller]
+pub fn leave(mut terminal: Terminal) -> String {
+    terminal.line("/exit");
+    let ended = terminal.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.shown);
+    ended.shown
+}
+
+/// Asks for the table of servers until one of them is as wanted, its tools listed if it is ready; gives the table.
+#[track_caller]
+pub fn await_state(terminal: &mut Terminal, server: &str, state: &str) -> Table {
+    let mut table = Table { text: String::new() };
+    let came = until(PATIENCE, || {
+        terminal.line("/mcp");
+        table.text = terminal.expect(LAST_HINT);
+        table.find(server).is_some_and(|row| row.is(state) && (state != "ready" || row.has_tools()))
+    });
+    assert!(came, "{server} never was {state}:\n{}", table.text);
+    table
+}
+
+/// The servers as `/mcp` shows them.
+#[derive(Debug)]
+pub struct Table {
+    pub text: String,
+}
+
+/// The cells of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    pub server: &'a str,
+    pub transport: &'a str,
+    pub source: &'a str,
+    pub enabled: &'a str,
+    pub status: &'a str,
+    pub tools: &'a str,
+    pub updated: &'a str,
+}
+
+impl Table {
+    /// The row of a server, which has to be there.
+    #[track_caller]
+    pub fn row(&self, server: &str) -> Row<'_> {
+        self.find(server).unwrap_or_else(|| panic!("no row of {server}:\n{}", self.text))
+    }
+
+    fn find(&self, server: &str) -> Option<Row<'_>> {
+        self.text.lines().filter_map(Row::of).find(|row| row.server == server)
+    }
+}
+
+impl<'a> Row<'a> {
+    /// Nothing where a line is no row with all its cells.
+    fn of(line: &'a str) -> Option<Row<'a>> {
+        let cells: Vec<&str> = line.split('│').map(str::trim).collect();
+        let [_, server, transport, source, enabled, status, tools, updated, _] = cells[..] else { return None };
+        Some(Row { server, transport, source, enabled, status, tools, updated })
+    }
+
+    fn is(&self, state: &str) -> bool {
+        self.status.split(' ').any(|word| word == state)
+    }
+
+    fn has_tools(&self) -> bool {
+        self.tools.parse::<usize>().is_ok_and(|count| count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_found_by_its_name_and_nothing_else() {
+        let text = "\
+            › /mcp\n\
+            │ Server │ Transport │ Source  │ Enabled │ Status   │ Tools │ Updated │\n\
+            │ east   │ stdio     │ global  │ yes     │ ✗ failed │     - │ 2h ago  │\n\
+            │   it said west and ready                                            │\n\
+            │ west   │ http      │ project │ yes     │ ✓ ready  │     8 │ -       │\n";
+        let table = Table { text: text.to_owned() };
+        let (east, west) = (table.row("east"), table.row("west"));
+        assert_eq!((east.transport, east.source, east.status, east.updated), ("stdio", "global", "✗ failed", "2h ago"));
+        assert_eq!((west.source, west.enabled, west.tools), ("project", "yes", "8"));
+        assert!(east.is("failed") && !east.is("fail") && !east.has_tools() && west.has_tools());
+        assert_eq!(table.find("it said west and ready"), None);
+    }
+}
