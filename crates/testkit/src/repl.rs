@@ -28,6 +28,16 @@ pub fn leave(mut terminal: Terminal) -> String {
     ended.shown
 }
 
+/// Waits for a question and for the line that answers it: what is typed before that is no answer.
+#[track_caller]
+pub fn await_question(terminal: &mut Terminal, question: &str) {
+    terminal.expect(question);
+    terminal.expect_view(|screen| {
+        let (row, column) = screen.cursor_position();
+        screen.contents_between(row, 0, row, column).trim_end() == "?"
+    });
+}
+
 /// Asks for the table of servers until one of them is as wanted, its tools listed if it is ready; gives the table.
 #[track_caller]
 pub fn await_state(terminal: &mut Terminal, server: &str, state: &str) -> Table {

@@ -152,14 +152,10 @@ impl Berth {
     }
 }
 
-/// Waits for a question and for the line that answers it: what is typed before that is no answer.
+/// Waits for a question and answers it.
 #[track_caller]
 pub fn answer(terminal: &mut Terminal, question: &str, line: &str) {
-    terminal.expect(question);
-    terminal.expect_view(|screen| {
-        let (row, column) = screen.cursor_position();
-        screen.contents_between(row, 0, row, column).trim_end() == "?"
-    });
+    repl::await_question(terminal, question);
     terminal.line(line);
 }
 

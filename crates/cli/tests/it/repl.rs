@@ -116,6 +116,20 @@ fn ctrl_c_takes_back_what_is_not_said_yet() {
 }
 
 #[test]
+fn ctrl_c_at_a_question_is_a_no_and_takes_nothing_back() {
+    let (stage, mut gate) = starting([Answer::text("Well.")]);
+    let mut terminal = terminal(&stage);
+    line(&mut terminal, "explain @slow:demo://greeting");
+    stage.house.write("project/.mcp.json", &json!({"mcpServers": {"theirs": working()}}).to_string());
+    repl::await_question(&mut terminal, "Approve theirs?");
+    terminal.control('c');
+    terminal.expect("theirs stays unapproved.");
+    gate.say("go");
+    terminal.expect("Well.");
+    assert!(!leave(terminal).contains("not said any more"));
+}
+
+#[test]
 fn a_conversation_is_left_once_its_run_is_over() {
     let stage = Stage::among(&json!({}), [Answer::text("Never.").held("gate", 0), Answer::text("Hello.")]);
     let mut terminal = terminal(&stage);
