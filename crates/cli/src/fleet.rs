@@ -96,8 +96,8 @@ impl Known {
 
 /// Whether two entries say the same of the same server at the same place, wherever in its file that is.
 pub fn is_written_alike(one: &Configured, other: &Configured) -> bool {
-    let told = |entry: &Configured| (entry.name.clone(), entry.layer, entry.place.file.clone());
-    told(one) == told(other) && one.written == other.written
+    (&one.name, one.layer, &one.place.file, &one.written)
+        == (&other.name, other.layer, &other.place.file, &other.written)
 }
 
 impl<'a> Fleet<'a> {

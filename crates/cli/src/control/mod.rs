@@ -18,7 +18,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -29,11 +28,9 @@ use sockets::Socket;
 /// Orders that wait for whoever holds the host; others wait in their connections.
 const MOST_WAITING: usize = 8;
 
-/// The socket of a host that stays. Dropped, it is gone.
+/// The socket of a host that stays. Dropped, it is gone, and whoever was answered hears it yet.
 pub struct Control {
     orders: mpsc::Receiver<Order>,
-    /// Whoever attends to the socket; ends with this.
-    _serving: JoinSet<()>,
     _socket: Socket,
 }
 
@@ -72,15 +69,17 @@ impl Control {
     pub fn open(session: &Session) -> Option<Self> {
         let directory = sockets::directory(&session.surroundings, session.configuration.state.as_deref())?;
         let opened = Self::open_in(&directory, Hello::of(session));
-        opened.inspect_err(|error| tracing::debug!(%error, "there is no control socket")).ok()
+        let (control, serving) =
+            opened.inspect_err(|error| tracing::debug!(%error, "there is no control socket")).ok()?;
+        session.last_word(serving);
+        Some(control)
     }
 
-    fn open_in(directory: &Path, hello: Hello) -> std::io::Result<Self> {
+    /// Opens one, with what attends to it. That is over soon after the socket is gone, when the last answer is told.
+    fn open_in(directory: &Path, hello: Hello) -> std::io::Result<(Self, impl Future<Output = ()> + use<>)> {
         let (socket, listener) = Socket::bind(directory, hello.pid)?;
         let (sender, orders) = mpsc::channel(MOST_WAITING);
-        let mut serving = JoinSet::new();
-        serving.spawn(serving::attend(listener, Arc::new(hello), sender));
-        Ok(Self { orders, _serving: serving, _socket: socket })
+        Ok((Self { orders, _socket: socket }, serving::attend(listener, Arc::new(hello), sender)))
     }
 
     /// The next request. Dropped while it waits, nothing is lost.

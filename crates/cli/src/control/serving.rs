@@ -28,23 +28,28 @@ const PAUSE: Duration = Duration::from_millis(100);
 enum News {
     Came(std::io::Result<UnixStream>),
     Left,
+    /// Nobody takes orders any more.
+    Over,
 }
 
-/// Serves whoever calls, for as long as it is not dropped.
+/// Serves whoever calls, for as long as somebody takes their orders; then tells the answers that there are.
 pub async fn attend(listener: StdListener, hello: Arc<Hello>, orders: mpsc::Sender<Order>) {
     let Ok(listener) = UnixListener::from_std(listener) else { return };
     let mut callers = JoinSet::new();
     loop {
-        match next(&listener, &mut callers).await {
+        match next(&listener, &mut callers, &orders).await {
             News::Came(Ok(stream)) => admit(stream, &mut callers, &hello, &orders),
             News::Came(Err(_)) => tokio::time::sleep(PAUSE).await,
             News::Left => {}
+            News::Over => break,
         }
     }
+    while callers.join_next().await.is_some() {}
 }
 
-async fn next(listener: &UnixListener, callers: &mut JoinSet<()>) -> News {
+async fn next(listener: &UnixListener, callers: &mut JoinSet<()>, orders: &mpsc::Sender<Order>) -> News {
     tokio::select! {
+        () = orders.closed() => News::Over,
         came = listener.accept(), if callers.len() < MOST_CALLERS => News::Came(came.map(|(stream, _)| stream)),
         Some(_) = callers.join_next() => News::Left,
     }
@@ -60,7 +65,11 @@ fn admit(stream: UnixStream, callers: &mut JoinSet<()>, hello: &Arc<Hello>, orde
 /// Answers one caller, line by line, until it leaves or says nothing any more.
 async fn serve(mut lines: Lines, hello: Arc<Hello>, orders: mpsc::Sender<Order>) {
     loop {
-        let reply = match timeout(PATIENCE, lines.next()).await {
+        let line = tokio::select! {
+            line = timeout(PATIENCE, lines.next()) => line,
+            () = orders.closed() => return,
+        };
+        let reply = match line {
             Ok(Ok(Some(line))) => reply(&line, &hello, &orders).await,
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
                 // What is still to come of that line cannot be told from another.

@@ -2,6 +2,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 
 use tokio::net::UnixStream;
+use tokio::task::JoinSet;
 use wharf_spec::Surroundings;
 
 use super::lines::{LONGEST, Lines};
@@ -28,7 +29,9 @@ impl Quay {
     }
 
     fn open(&self, pid: u32, directory: &str) -> Control {
-        Control::open_in(&self.path(), hello(pid, directory)).unwrap()
+        let (control, serving) = Control::open_in(&self.path(), hello(pid, directory)).unwrap();
+        tokio::spawn(serving);
+        control
     }
 
     async fn find(&self, directory: &str) -> Option<Remote> {
@@ -76,6 +79,22 @@ async fn a_request_goes_to_who_holds_the_host_and_its_answer_comes_back() {
         assert_eq!(dropped.error.message, "nobody answered");
     };
     tokio::join!(answering, asking);
+}
+
+/// Cancelling a run ends it, and perhaps the program before its answer is told.
+#[tokio::test]
+async fn who_was_answered_hears_it_though_the_socket_is_gone() {
+    let quay = Quay::new();
+    let (mut control, serving) = Control::open_in(&quay.path(), hello(7, "/here")).unwrap();
+    let serving = tokio::spawn(serving);
+    let mut remote = quay.find("/here").await.unwrap();
+    let answering = async {
+        control.next().await.answer(json!({"cancelled": true}));
+        drop(control);
+        serving.await.unwrap();
+    };
+    let ((), answer) = tokio::join!(answering, remote.call("run.cancel", json!({})));
+    assert_eq!(answer.unwrap(), json!({"cancelled": true}));
 }
 
 #[tokio::test]

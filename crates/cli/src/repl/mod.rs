@@ -67,7 +67,8 @@ struct Repl<'a> {
     turns: Turns<'a>,
     choosing: Option<Choosing>,
     events: Events,
-    configs: Option<mpsc::Receiver<()>>,
+    /// Says when the files have changed.
+    configs: mpsc::Receiver<()>,
     control: Option<Control>,
     announced: Announced,
     run: Option<Run>,
@@ -124,6 +125,7 @@ impl<'a> Repl<'a> {
                 break;
             }
         }
+        self.session.console.clear();
         let run = self.run.take();
         self.chat.farewell(run, |_| ()).await;
         // At a terminal everything was seen; a script wants to know.
@@ -150,7 +152,7 @@ impl<'a> Repl<'a> {
             chosen = Choosing::next(&mut self.choosing) => News::Chosen(chosen),
             done = self.turns.next(holder) => News::Turn(done),
             heard = self.events.next() => News::Host(heard),
-            Some(()) = changed(&mut self.configs) => News::Configured,
+            Some(()) = self.configs.recv() => News::Configured,
             order = ordered(&mut self.control) => News::Ordered(order),
             () = std::future::ready(()), if !has_patience => News::NobodyElse,
         }
@@ -224,13 +226,6 @@ impl Drop for Repl<'_> {
 async fn next_of(run: &mut Option<Run>) -> Option<RunEvent> {
     match run {
         Some(run) => run.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn changed(configs: &mut Option<mpsc::Receiver<()>>) -> Option<()> {
-    match configs {
-        Some(configs) => configs.recv().await,
         None => std::future::pending().await,
     }
 }

@@ -109,7 +109,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         turns: Turns::default(),
         choosing: None,
         events: host.events(),
-        configs: Some(follow(watch)),
+        configs: follow(watch),
         control: Control::open(session),
         announced: Announced::default(),
         run: None,

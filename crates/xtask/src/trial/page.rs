@@ -13,9 +13,11 @@ pub fn page(tries: &[Try]) -> String {
     let mut page = format!(
         "# A real model\n\n\
          Nine tasks over servers from npm and PyPI, each done by `wharf run` with a model of 1.5 billion parameters \
-         (Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, on llama.cpp) in each of the three wire formats that llama.cpp speaks. A task \
+         (Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, on llama.cpp with `--temp 0.1`) in each of the three wire formats that \
+         llama.cpp speaks, with six requests at most. A task \
          is done right when the tool it needs was called with the arguments it needs; what so small a model makes of the \
-         answer is another matter, and stands below. A model that makes the same call over and over is noticed and ended.\n\n\
+         answer is another matter, and stands below. A model that makes the same call over and over is noticed and ended; one that takes turns between \
+         calls may come to the end of its requests first.\n\n\
          Made on {}, {} cores, {}, with `cargo xtask trial`.\n\n\
          | format | done right | repeated a call, and that was noticed | longest task | at least {ENOUGH} |\n\
          | --- | ---: | ---: | ---: | --- |\n",
