@@ -41,8 +41,8 @@ enum News {
     Task { status: TaskStatus, message: Option<String> },
 }
 
-/// Only the last news counts: a server that sends a million of them costs nothing.
-type Latest = watch::Sender<Option<News>>;
+/// Takes news of a call as it comes.
+type Reporter = Arc<dyn Fn(News) + Send + Sync>;
 
 impl Calling<'_> {
     /// Calls, and shows how it gets on meanwhile.
@@ -50,9 +50,9 @@ impl Calling<'_> {
     /// Dropped, it withdraws the call, and a task is cancelled before the server is closed.
     pub async fn settle(&self) -> Result<ToolResult, CallError> {
         let (latest, mut news) = watch::channel(None);
-        let answer = self.answer(Arc::new(latest));
-        tokio::pin!(answer);
         let head = format!("{} · {}", self.connection.facts().name, Untrusted::new(self.tool));
+        let answer = self.answer(self.reporter(head.clone(), latest));
+        tokio::pin!(answer);
         let answer = loop {
             tokio::select! {
                 biased;
@@ -68,11 +68,20 @@ impl Calling<'_> {
         answer
     }
 
-    async fn answer(&self, latest: Arc<Latest>) -> Result<ToolResult, CallError> {
-        let reports = latest.clone();
-        let mut options = CallOptions::default().progress(move |progress| {
-            reports.send_replace(Some(News::Progress(progress)));
-        });
+    /// With `--debug` every report is said, as every message is. Otherwise the last one counts: a server that sends a
+    /// million of them costs nothing.
+    fn reporter(&self, head: String, latest: watch::Sender<Option<News>>) -> Reporter {
+        let console = Arc::clone(&self.session.console);
+        let says_all = console.manner.debug && !console.has_status();
+        Arc::new(move |news| match says_all {
+            true => console.say(format_args!("{head}  {}", told(&news))),
+            false => drop(latest.send_replace(Some(news))),
+        })
+    }
+
+    async fn answer(&self, report: Reporter) -> Result<ToolResult, CallError> {
+        let reports = report.clone();
+        let mut options = CallOptions::default().progress(move |progress| reports(News::Progress(progress)));
         options.timeout = self.timeout;
         // A server of the handshake era makes a task only of what was sent as one; later ones decide by themselves.
         let is_plain = self.as_task == AsTask::IfServerWants;
@@ -83,16 +92,16 @@ impl Calling<'_> {
         starting.call = options;
         match self.connection.start_task(self.tool, self.arguments, starting).await? {
             Started::Finished(answer) => Ok(*answer),
-            Started::Task(task) => self.follow(*task, latest).await,
+            Started::Task(task) => self.follow(*task, report).await,
         }
     }
 
     /// Stays with a task. Given up, it is cancelled.
-    async fn follow(&self, task: TaskHandle, latest: Arc<Latest>) -> Result<ToolResult, CallError> {
+    async fn follow(&self, task: TaskHandle, report: Reporter) -> Result<ToolResult, CallError> {
         let following = Following { session: self.session, task: Arc::new(task) };
         let task = following.task.clone();
         let watch: Option<TaskSink> = Some(Arc::new(move |task: &Task| {
-            latest.send_replace(Some(News::Task { status: task.status, message: task.message.clone() }));
+            report(News::Task { status: task.status, message: task.message.clone() });
         }));
         let answer = match self.as_task {
             AsTask::Wished => task.finish(watch).await,
@@ -106,8 +115,6 @@ impl Calling<'_> {
         let console = &self.session.console;
         if console.has_status() {
             console.status(&format!("{head}  {}{}", bar(news), told(news)));
-        } else if console.manner.debug {
-            console.say(format_args!("{head}  {}", told(news)));
         }
     }
 }
