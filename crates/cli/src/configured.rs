@@ -151,9 +151,9 @@ impl Configuration {
             let needs_secret = refers_to_secret(&server);
             let (around, config, store) =
                 (self.around.clone(), Arc::clone(&config), needs_secret.then(|| self.secrets(&config.settings)));
-            let account = self.account.clone();
+            let (account, places) = (self.account.clone(), self.places.clone());
             let work = move || {
-                let entry = expanded(&server, &config, &around, store.as_ref())?;
+                let entry = expanded(&server, &config, &places, &around, store.as_ref())?;
                 Ok(with_login(entry, login_key(&server), account))
             };
             let (done, resolved) = oneshot::channel();
@@ -227,6 +227,7 @@ pub fn refers_to_secret(server: &Configured) -> bool {
 fn expanded(
     server: &Configured,
     config: &Config,
+    places: &Places,
     around: &Surroundings,
     store: Option<&SecretStore>,
 ) -> Result<ServerEntry, Failure> {
@@ -235,7 +236,7 @@ fn expanded(
         Some(Err(error)) => Err(error.to_string()),
         None => Err("nobody was asked".to_owned()),
     };
-    let with = Resolving { around, settings: &config.settings, secrets: &secrets };
+    let with = Resolving { around, settings: &config.settings, secrets: &secrets, places };
     server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
 }
 
@@ -314,6 +315,7 @@ fn places(args: &ConfigArgs, around: &Surroundings, state: Option<&Path>) -> Pla
             .map(|text| text.to_string_lossy().into_owned())
             .filter(|text| !text.trim().is_empty()),
         approvals: state.map(|state| state.join("approvals.json")).unwrap_or_default(),
+        server_dirs: state.map(|state| state.join("servers")).unwrap_or_default(),
     }
 }
 
@@ -338,12 +340,18 @@ pub fn refusal(server: &Configured) -> Option<Failure> {
         (Admission::Unapproved, Approval::Changed) => {
             Failure::of(Kind::Denied, "it has changed since you approved it").hint(format_args!("wharf approve {name}"))
         }
-        (Admission::Unapproved, _) => {
-            Failure::of(Kind::Denied, "the project brings it along, and you have not approved it")
-                .hint(format_args!("wharf approve {name} shows what it would run and asks you"))
-        }
+        (Admission::Unapproved, _) => Failure::of(Kind::Denied, unapproved(server))
+            .hint(format_args!("wharf approve {name} shows what it would run and asks you")),
     };
     Some(failure.about(name.as_str()).hint(format_args!("it stands in {}", server.place)))
+}
+
+/// Why a server waits for an approval that was never given.
+pub fn unapproved(server: &Configured) -> &'static str {
+    match server.layer.needs_approval() {
+        true => "the project brings it along, and you have not approved it",
+        false => "it gets the project's directory (`${project}`), and you have not approved that for this one",
+    }
 }
 
 /// One problem as a line: where, what, what to do.

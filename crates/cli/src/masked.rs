@@ -156,6 +156,7 @@ fn written(text: &str, literal: impl Fn(&str) -> String) -> String {
         Part::Variable { name, default: Some("") } => format!("${{{name}:-}}"),
         Part::Variable { name, default: Some(text) } => format!("${{{name}:-{}}}", literal(text)),
         Part::Secret(name) => format!("${{secret:{name}}}"),
+        Part::Project => "${project}".to_owned(),
         // Nobody knows what stands there.
         Part::Foreign(_) | Part::Unclosed => MASK.to_owned(),
     };

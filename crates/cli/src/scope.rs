@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use clap::ValueEnum;
 use serde_json::{Map, Value};
 use wharf_config::edit::{Change, ConfigFile, EditError, Edited, Refusal, set_server};
-use wharf_config::{Approvable, ApprovalKey, ApprovalsError, Configured, Layer, Places, load};
+use wharf_config::{Approvable, Approval, ApprovalKey, ApprovalsError, Configured, Layer, Places, load};
 use wharf_spec::ServerName;
 
 use crate::command::approve::approvals;
@@ -83,7 +83,7 @@ pub fn write(session: &Session, scope: Scope, writing: &Writing<'_>) -> Result<W
     if is_taken {
         return Err(taken(session, writing.name, &path));
     }
-    if writing.approve && scope.layer().needs_approval() {
+    if writing.approve {
         approve(session, writing, &path)?;
     }
     Ok(Written { file: path, change })
@@ -121,13 +121,16 @@ fn taken(session: &Session, name: &ServerName, path: &Path) -> Failure {
         .hint(format_args!("wharf get {name} shows it, --replace replaces it"))
 }
 
-/// Remembers that the user has agreed to what was just written, if that is what stands there.
+/// Remembers that the user has agreed to what was just written, if that is what stands there and needs an approval.
 fn approve(session: &Session, writing: &Writing<'_>, path: &Path) -> Result<(), Failure> {
     let places = &session.configuration.places;
     let config = load(places, &session.surroundings);
     let mut all = config.servers.iter().chain(&config.beside);
     let is_it = |server: &&Configured| server.name == *writing.name && *server.place.file == *path;
     let Some(server) = all.find(is_it).filter(|server| server.written == *writing.entry) else { return Ok(()) };
+    if server.approval == Approval::NotNeeded {
+        return Ok(());
+    }
     let Ok(described) = &server.described else { return Ok(()) };
     let key = ApprovalKey::of(&places.project, path, writing.name.as_str());
     let what = Approvable::of(described, &session.surroundings);

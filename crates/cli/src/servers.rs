@@ -177,7 +177,7 @@ impl Start {
                 cwd: self.cwd.clone(),
                 env: env.iter().map(|(name, value)| (name.into(), value.clone())).collect(),
                 inherit_env: self.inherit_env,
-                hidden: Vec::new(),
+                ..StdioSpec::default()
             };
             add(servers, &name, ServerSpec::Stdio(spec))?;
         }

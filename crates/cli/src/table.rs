@@ -8,6 +8,9 @@ use wharf_spec::Untrusted;
 use crate::failure::gutter;
 use crate::style::{NAME, paint};
 
+/// What a row begins with that goes on with the line before it.
+const CONTINUED: &str = "  ";
+
 /// One row, both texts escaped.
 pub struct Row {
     pub label: String,
@@ -86,11 +89,22 @@ fn wrap_by(text: &str, width: Option<usize>, other: fn(&str, usize) -> String) -
     wrapped.collect::<Vec<_>>().join("\n")
 }
 
-/// A line behind a mark. What is too wide for one is broken anywhere: the terminal would break it, and without the mark.
+/// A line behind a mark. A word that is too wide is broken anywhere: the terminal would break it, and without the mark.
+/// Every row but the first is indented, so that none of them passes for a line of its own.
 fn wrap_behind(mark: &str, line: &str, width: usize) -> String {
     let rows = wrap_line(line, width);
-    let rows: Vec<String> = rows.split('\n').flat_map(|row| broken(row, width)).collect();
+    let rows: Vec<String> = rows.split('\n').flat_map(|row| broken_and_indented(row, width)).collect();
     rows.iter().map(|row| format!("{mark}{row}")).collect::<Vec<_>>().join("\n")
+}
+
+fn broken_and_indented(row: &str, width: usize) -> Vec<String> {
+    let whole = broken(row, width);
+    // On a terminal of a few columns there is no room to indent.
+    if whole.len() == 1 || width < 8 {
+        return whole;
+    }
+    let rows = broken(row, width - CONTINUED.len()).into_iter().enumerate();
+    rows.map(|(number, row)| if number == 0 { row } else { format!("{CONTINUED}{row}") }).collect()
 }
 
 /// A line in pieces that fit.
@@ -161,7 +175,7 @@ mod tests {
     fn nobody_leaves_the_gutter() {
         let plain = |text: &str, width| anstream::adapter::strip_str(&wrap(text, Some(width))).to_string();
         let line = gutter("sign in please  address: https://bank.example");
-        assert_eq!(plain(&line, 20), "  │ sign in please\n  │   address:\n  │   https://bank.e\n  │ xample");
+        assert_eq!(plain(&line, 20), "  │ sign in please\n  │   address:\n  │   https://bank\n  │   .example");
         for text in ["x".repeat(200), "x\u{a0}".repeat(100), "漢字".repeat(60), "a\u{301}".repeat(99), String::new()]
         {
             for width in [1, 7, 20, 60] {

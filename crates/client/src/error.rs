@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_net::{NotAuthorized, Remedy};
-use wharf_spec::Untrusted;
+use wharf_spec::{LaunchRefusal, Untrusted};
 use wharf_wire::{DecodeError, Revision, RpcError, TooComplex, code};
 
 use crate::trace::ConnectTrace;
@@ -210,6 +210,9 @@ pub enum ConnectCause {
         #[source]
         error: io::Error,
     },
+    /// The user has not approved what would be started or dialled.
+    #[error("the server was not started: {0}")]
+    NotApproved(LaunchRefusal),
     /// The system did not start it.
     #[error("the server could not be started")]
     Spawn(#[source] io::Error),

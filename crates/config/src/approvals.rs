@@ -4,6 +4,7 @@
 //! that is. The file is private and stands outside every project, so that no project can approve itself.
 
 mod approvable;
+mod entry_points;
 pub(crate) mod look;
 #[cfg(test)]
 mod tests;
@@ -14,10 +15,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use wharf_spec::Fingerprint;
+use wharf_spec::{Fingerprint, LaunchRefusal, Surroundings};
 use wharf_store::{Document, LoadError, Privacy, SaveError, UpdateError};
 
 pub use approvable::{Approvable, ApprovalDigest};
+
+use crate::Described;
 
 /// The number of the file's form.
 const SCHEMA: u64 = 1;
@@ -143,6 +146,34 @@ impl Approvals {
             records.retain(|known| !is_meant(&known.key));
         })?;
         Ok(names.into_iter().collect())
+    }
+
+    /// Compares what would run now with what was approved. Blocks.
+    ///
+    /// # Errors
+    /// A refusal where it is not the same, or where nothing is approved any more.
+    pub(crate) fn check_launch(
+        &self,
+        key: &ApprovalKey,
+        described: &Described,
+        around: &Surroundings,
+        program: Option<&Path>,
+    ) -> Result<(), LaunchRefusal> {
+        let what = Approvable::of(described, around);
+        let approved = self.load().map_err(|error| LaunchRefusal::Unreadable(error.to_string()))?;
+        match approved.state(key, what.digest()) {
+            ApprovalState::Approved => {}
+            ApprovalState::Needed => return Err(LaunchRefusal::NotApproved),
+            ApprovalState::Changed { before } => {
+                let is_new = |line: &String| !before.contains(line);
+                return Err(LaunchRefusal::Changed(what.lines().into_iter().filter(is_new).collect()));
+            }
+        }
+        let Some(found) = program.map(whole) else { return Ok(()) };
+        match what.program() {
+            Some(approved) if approved == found => Ok(()),
+            approved => Err(LaunchRefusal::OtherProgram { approved: approved.map(Path::to_owned), found }),
+        }
     }
 
     fn update(&self, mut change: impl FnMut(&mut Vec<Record>)) -> Result<(), ApprovalsError> {

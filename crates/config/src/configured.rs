@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wharf_spec::{Backoff, HttpForm, ServerName};
 
-use crate::{Layer, Place, Problem};
+use crate::{ApprovalDigest, EntrySite, Layer, Place, Problem};
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub struct Configured {
 pub enum Approval {
     /// It is the user's own.
     NotNeeded,
-    /// The user has approved exactly this.
-    Approved,
+    /// The user has approved exactly this, under this digest.
+    Approved(ApprovalDigest),
     /// Nobody has approved it.
     Needed,
     /// The user has approved something else of that name, in that file.
@@ -54,6 +54,8 @@ pub enum Approval {
 pub struct Described {
     /// How it is reached.
     pub reach: Reach,
+    /// What its paths are relative to, and where it starts.
+    pub site: EntrySite,
     /// Whether `${…}` is expanded.
     pub expands: bool,
     /// Allows its tools where no rule says otherwise.

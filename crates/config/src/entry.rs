@@ -10,6 +10,7 @@ use crate::checked::{Checked, Fault, check, number, shown};
 use crate::configured::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
 use crate::fields::{BACKOFF, Field, OAUTH, SERVER};
 use crate::place::Place;
+use crate::site::EntrySite;
 use crate::tree::{Node, Position, Value};
 
 /// What an entry says.
@@ -226,6 +227,7 @@ impl Reading<'_> {
         let timeouts = fields.map("toolTimeouts").iter();
         Described {
             reach,
+            site: EntrySite::default(),
             expands,
             trust: fields.flag("trust").unwrap_or(false),
             lazy: fields.flag("lazy").unwrap_or(false),

@@ -1,7 +1,9 @@
 //! `${VAR}` and its kin.
 //!
 //! `${VAR}` and `${env:VAR}` are a variable, `${VAR:-default}` one with a default, `${secret:NAME}` a secret that is
-//! kept elsewhere, and `$${` is a literal `${`. A bare `$VAR` is text.
+//! kept elsewhere, `${project}` the project's directory, and `$${` is a literal `${`. A bare `$VAR` is text.
+
+use std::path::Path;
 
 use wharf_spec::{Surroundings, Untrusted};
 
@@ -55,6 +57,8 @@ pub enum Part<'a> {
     },
     /// A secret by its name.
     Secret(&'a str),
+    /// The project's directory.
+    Project,
     /// A reference that means nothing here.
     Foreign(&'a str),
     /// A reference that does not end.
@@ -84,13 +88,27 @@ impl ExpandError {
     }
 }
 
+/// The values of references.
+pub(crate) struct References<'a> {
+    pub around: &'a Surroundings,
+    pub secrets: &'a SecretSource<'a>,
+    /// The project's directory, in texts that may name it.
+    pub project: Option<&'a Path>,
+}
+
 /// Replaces every reference.
-pub(crate) fn expand(text: &str, around: &Surroundings, secrets: &SecretSource<'_>) -> Result<Expanded, ExpandError> {
+pub(crate) fn expand(text: &str, references: &References<'_>) -> Result<Expanded, ExpandError> {
+    let References { around, secrets, project } = references;
     let mut expanded = Expanded { text: String::with_capacity(text.len()), taken: Vec::new() };
     for part in parts(text) {
         let value = match part {
             Part::Text(text) => {
                 expanded.text.push_str(text);
+                continue;
+            }
+            Part::Project => {
+                // A path is no secret, so it is not among what was taken.
+                expanded.text.push_str(project_path(*project)?);
                 continue;
             }
             Part::Variable { name, default } => variable(name, default, around)?,
@@ -102,6 +120,11 @@ pub(crate) fn expand(text: &str, around: &Surroundings, secrets: &SecretSource<'
         expanded.taken.push(value);
     }
     Ok(expanded)
+}
+
+fn project_path(project: Option<&Path>) -> Result<&str, ExpandError> {
+    let project = project.ok_or_else(|| ExpandError::Foreign("project".to_owned()))?;
+    project.to_str().ok_or_else(|| ExpandError::NotText("project".to_owned()))
 }
 
 /// Empty counts as unset where there is a default, as in a shell.
@@ -149,6 +172,9 @@ pub(crate) fn reference(inner: &str) -> Part<'_> {
     if let Some(name) = inner.strip_prefix("secret:") {
         return Part::Secret(name);
     }
+    if inner == "project" {
+        return Part::Project;
+    }
     let inside = inner.strip_prefix("env:").unwrap_or(inner);
     let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
     let mut letters = name.chars();
@@ -189,6 +215,7 @@ mod tests {
             ("${NONE:-}", Ok("")),
             ("${NONE:-a:-b}", Ok("a:-b")),
             ("Bearer ${secret:known}", Ok("Bearer hush")),
+            ("${project}/src", Ok("/work/project/src")),
             ("${NONE}", Err("unset_variable")),
             ("${secret:other}", Err("no_secret")),
             ("${input:token}", Err("bad_reference")),
@@ -196,7 +223,10 @@ mod tests {
             ("${A B}", Err("bad_reference")),
             ("${A", Err("bad_reference")),
         ] {
-            let found = expand(text, &around(), &secrets);
+            let around = around();
+            let references =
+                References { around: &around, secrets: &secrets, project: Some(Path::new("/work/project")) };
+            let found = expand(text, &references);
             let found = found.as_ref().map(|expanded| expanded.text.as_str()).map_err(ExpandError::code);
             assert_eq!(found, expected, "{text}");
         }

@@ -130,7 +130,7 @@ pub const SERVER: &[Field] = &[
     .also(&["transport"]),
     field("command", Kind::Template, "The program to start: a path, or a name looked up in `PATH`. Never a shell line."),
     field("args", Kind::Templates, "Its arguments, each handed over as it is."),
-    field("cwd", Kind::Template, "Where it runs; the project's directory when absent."),
+    field("cwd", Kind::Template, "Where it runs, relative to its file; `${project}` is the project's directory. When absent: the project's directory for a project's entry, a private one for every other."),
     field("env", Kind::TemplateMap, "Variables it gets besides the short list every server gets."),
     field("envVars", Kind::Texts, "Names of your own variables that are handed down.").also(&["env_vars"]),
     field("envFile", Kind::Template, "A file of `NAME=value` lines with more variables; `env` goes before it."),

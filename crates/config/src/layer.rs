@@ -38,6 +38,8 @@ pub struct Places {
     pub variable: Option<String>,
     /// What the user approved: a private file.
     pub approvals: PathBuf,
+    /// Where servers that are not the project's start, each in a private directory of its name.
+    pub server_dirs: PathBuf,
 }
 
 impl Layer {

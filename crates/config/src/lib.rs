@@ -28,6 +28,7 @@ mod reader;
 mod references;
 mod resolve;
 mod settings;
+mod site;
 
 mod approvals;
 mod secrets;
@@ -65,4 +66,5 @@ pub use resolve::Resolving;
 pub use schema::schema;
 pub use secrets::{FoundSecret, Keyring, SecretError, SecretPlace, SecretStore, is_secret_name};
 pub use settings::{RuleText, Settings};
+pub use site::{EntrySite, StartDirectory};
 pub use watch::Watch;

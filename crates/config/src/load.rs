@@ -14,7 +14,7 @@ use crate::memory::Memory;
 use crate::place::Place;
 use crate::standing::Standings;
 use crate::tree::Position;
-use crate::{Approval, Configured, Layer, Places, Problem, Settings, Severity};
+use crate::{Approval, Configured, EntrySite, Layer, Places, Problem, Settings, Severity};
 
 /// The name of the variable that is a layer.
 const VARIABLE: &str = "WHARF_MCP_SERVERS";
@@ -57,6 +57,7 @@ pub fn load(places: &Places, around: &Surroundings) -> Config {
 /// Reads everything; a file that cannot be read, or is gone, says what it said before. Blocks.
 pub(crate) fn load_again(places: &Places, around: &Surroundings, memory: &mut Memory) -> Config {
     let mut loading = Loading {
+        places,
         standings: Standings::new(places, around),
         config: Config::default(),
         by_name: BTreeMap::new(),
@@ -130,6 +131,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 struct Loading<'a> {
+    places: &'a Places,
     standings: Standings<'a>,
     config: Config,
     by_name: BTreeMap<ServerName, Configured>,
@@ -174,14 +176,20 @@ impl Loading<'_> {
     fn server(&mut self, server: FileServer, source: &Source) {
         let described = match server.said {
             Ok(Said::Off) => return self.switch_off(&server.name, &server.place),
-            Ok(Said::Server(described)) => Ok(*described),
+            Ok(Said::Server(mut described)) => {
+                described.site = EntrySite::new(self.places, source.layer, &source.file, &server.name);
+                Ok(*described)
+            }
             Ok(Said::Bad(_)) => Err(Vec::new()),
             Err(problems) => Err(problems),
         };
+        let is_projects = source.layer.needs_approval();
         let approval = match &described {
-            _ if !source.layer.needs_approval() => Approval::NotNeeded,
-            Ok(described) => self.standings.of(&source.file, &server.name, described),
-            Err(_) => Approval::Needed,
+            Ok(described) if is_projects || described.names_project() => {
+                self.standings.of(&source.file, &server.name, described)
+            }
+            Err(_) if is_projects => Approval::Needed,
+            _ => Approval::NotNeeded,
         };
         let configured = Configured {
             name: server.name.clone(),
@@ -194,7 +202,7 @@ impl Loading<'_> {
         };
         self.warn_of_likeness(&configured);
         self.config.problems.extend(configured.described.as_ref().err().into_iter().flatten().cloned());
-        let counts = matches!(approval, Approval::NotNeeded | Approval::Approved) && !server.file_is_off;
+        let counts = matches!(approval, Approval::NotNeeded | Approval::Approved(_)) && !server.file_is_off;
         match self.by_name.get_mut(&server.name) {
             Some(lower) if counts => {
                 let lower = std::mem::replace(lower, configured);

@@ -11,7 +11,7 @@ use wharf_spec::{Secret, ServerName, nearest};
 use crate::checked::{Checked, Fault, check, shown};
 use crate::configured::Sited;
 use crate::entry;
-use crate::expand::expand;
+use crate::expand::{References, expand};
 use crate::fields::PROVIDER;
 use crate::tree::{Member, Position, Value};
 use crate::{Place, Problem, Resolving, Severity};
@@ -166,7 +166,8 @@ impl ProviderSettings {
         let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), self.hidden(value, with)?)));
         let path = |file: &Sited<String>| {
             let text = self.fill(&file.value, &file.place, with)?;
-            Ok(with.around.cwd.join(text))
+            // Settings of providers are the user's, and so are the files they stand in.
+            Ok(file.place.file.parent().unwrap_or(Path::new("/")).join(text))
         };
         Ok(ResolvedProvider {
             base_url: self.base_url.as_ref().map(|url| self.url(url, with)).transpose()?,
@@ -185,7 +186,8 @@ impl ProviderSettings {
         if !self.expands {
             return Ok(text.to_owned());
         }
-        let expanded = expand(text, with.around, with.secrets);
+        let Resolving { around, secrets, .. } = *with;
+        let expanded = expand(text, &References { around, secrets, project: None });
         expanded
             .map(|expanded| expanded.text)
             .map_err(|error| problem(error.code(), place, error.to_string(), error.fix()))

@@ -46,6 +46,11 @@ impl Described {
         found
     }
 
+    /// Whether it names the project's directory by `${project}`, so that it is approved for each project by itself.
+    pub fn names_project(&self) -> bool {
+        self.expands && self.texts().iter().any(|text| parts(&text.value).contains(&Part::Project))
+    }
+
     /// Every text of it that is expanded.
     fn texts(&self) -> Vec<&Sited<String>> {
         match &self.reach {
@@ -74,7 +79,7 @@ fn named(text: &Sited<String>) -> Vec<Reference> {
             Some(Referred::Variable { name: name.to_owned(), has_default: default.is_some() })
         }
         Part::Secret(name) => Some(Referred::Secret(name.to_owned())),
-        Part::Text(_) | Part::Foreign(_) | Part::Unclosed => None,
+        Part::Text(_) | Part::Project | Part::Foreign(_) | Part::Unclosed => None,
     });
     referred.map(|to| Reference { to, place: text.place.clone() }).collect()
 }

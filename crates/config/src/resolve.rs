@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use url::Url;
 use wharf_spec::{
-    Admission, EnvValue, HttpSpec, Reconnect, Secret, ServerEntry, ServerName, ServerSettings, ServerSpec, StdioSpec,
-    Surroundings,
+    Admission, EnvValue, HttpSpec, LaunchCheck, Reconnect, Secret, ServerEntry, ServerName, ServerSettings, ServerSpec,
+    StdioSpec, Surroundings,
 };
 
 use crate::configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Reach, Sited};
-use crate::expand::{Expanded, Part, SecretSource, expand, parts};
+use crate::expand::{Expanded, Part, References, SecretSource, expand, parts};
 use crate::settings::Settings;
-use crate::{Place, Problem, Severity, env_file};
+use crate::{ApprovalDigest, ApprovalKey, Approvals, EntrySite, Place, Places, Problem, Severity, env_file};
 
 /// What references are resolved with.
 pub struct Resolving<'a> {
@@ -24,6 +24,8 @@ pub struct Resolving<'a> {
     pub settings: &'a Settings,
     /// Where secrets come from.
     pub secrets: &'a SecretSource<'a>,
+    /// Where configuration and approvals are.
+    pub places: &'a Places,
 }
 
 impl Configured {
@@ -34,7 +36,22 @@ impl Configured {
         let described = self.described.as_ref().map_err(Clone::clone)?;
         let mut entry = described.resolve(&self.name, with).map_err(|problem| vec![problem])?;
         entry.settings.admission = self.admission();
+        if let Approval::Approved(digest) = self.approval {
+            let check = self.launch_check(described, digest, with);
+            match &mut entry.spec {
+                ServerSpec::Stdio(spec) => spec.launch_check = Some(check),
+                ServerSpec::Http(spec) => spec.launch_check = Some(check),
+            }
+        }
         Ok(entry)
+    }
+
+    /// Holds every start to the approval: what would run is looked at again, and so is the file of approvals.
+    fn launch_check(&self, described: &Described, digest: ApprovalDigest, with: &Resolving<'_>) -> LaunchCheck {
+        let Places { project, approvals, .. } = with.places;
+        let key = ApprovalKey::of(project, &self.place.file, self.name.as_str());
+        let (approvals, described, around) = (Approvals::at(approvals), described.clone(), with.around.clone());
+        LaunchCheck::new(digest, move |program| approvals.check_launch(&key, &described, &around, program))
     }
 
     /// Whether it may be used.
@@ -42,7 +59,7 @@ impl Configured {
         match self.approval {
             Approval::Needed | Approval::Changed => Admission::Unapproved,
             _ if !self.enabled => Admission::Disabled,
-            Approval::NotNeeded | Approval::Approved => Admission::Enabled,
+            Approval::NotNeeded | Approval::Approved(_) => Admission::Enabled,
         }
     }
 }
@@ -50,7 +67,7 @@ impl Configured {
 impl Described {
     /// Expands it, whoever may use it.
     pub fn resolve(&self, name: &ServerName, with: &Resolving<'_>) -> Result<ServerEntry, Problem> {
-        let filling = Filling { name, expands: self.expands, with };
+        let filling = Filling { name, site: &self.site, expands: self.expands, with };
         let spec = match &self.reach {
             Reach::Stdio(stdio) => ServerSpec::Stdio(filling.stdio(stdio)?),
             Reach::Http(http) => ServerSpec::Http(filling.http(http)?),
@@ -85,6 +102,7 @@ type Environment = Vec<(OsString, EnvValue)>;
 
 struct Filling<'a> {
     name: &'a ServerName,
+    site: &'a EntrySite,
     expands: bool,
     with: &'a Resolving<'a>,
 }
@@ -94,7 +112,8 @@ impl Filling<'_> {
         if !self.expands {
             return Ok(Expanded { text: template.value.clone(), taken: Vec::new() });
         }
-        expand(&template.value, self.with.around, self.with.secrets)
+        let Resolving { around, secrets, .. } = *self.with;
+        expand(&template.value, &References { around, secrets, project: Some(&self.site.project) })
             .map_err(|error| self.problem(error.code(), &template.place, error.to_string(), Some(error.fix())))
     }
 
@@ -103,7 +122,17 @@ impl Filling<'_> {
     }
 
     fn path(&self, template: &Sited<String>) -> Result<PathBuf, Problem> {
-        self.text(template).map(|text| self.with.around.cwd.join(text))
+        let text = self.text(template)?;
+        self.site.resolve(&text).ok_or_else(|| {
+            let text = format!("the relative path `{}` stands in no file that it could be relative to", template.value);
+            self.problem("relative_path", &template.place, text, Some("write an absolute path".to_owned()))
+        })
+    }
+
+    /// A path to a program resolves like any other path of the entry; a name is searched for when it is started.
+    fn program(&self, template: &Sited<String>) -> Result<OsString, Problem> {
+        let text = self.text(template)?;
+        if text.contains('/') { self.path(template).map(OsString::from) } else { Ok(text.into()) }
     }
 
     fn problem(&self, code: &'static str, place: &Place, text: String, fix: Option<String>) -> Problem {
@@ -120,8 +149,11 @@ impl Filling<'_> {
     fn stdio(&self, stdio: &DescribedStdio) -> Result<StdioSpec, Problem> {
         let (env, hidden) = self.env(stdio)?;
         let mut spec = StdioSpec {
-            program: self.text(&stdio.command)?.into(),
-            cwd: stdio.cwd.as_ref().map(|cwd| self.path(cwd)).transpose()?,
+            program: self.program(&stdio.command)?,
+            cwd: Some(match &stdio.cwd {
+                Some(cwd) => self.path(cwd)?,
+                None => self.site.start.prepare(),
+            }),
             env,
             hidden,
             inherit_env: stdio.inherit_env,

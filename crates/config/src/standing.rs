@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use wharf_spec::{ServerName, Surroundings};
 
+use crate::approvals::look::Contents;
 use crate::tree::Position;
 use crate::{
     Approvable, Approval, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Approved, Described, Place, Places,
@@ -17,11 +18,12 @@ pub(crate) struct Standings<'a> {
     around: &'a Surroundings,
     approved: Option<Approved>,
     problem: Option<Problem>,
+    contents: Contents,
 }
 
 impl<'a> Standings<'a> {
     pub fn new(places: &'a Places, around: &'a Surroundings) -> Self {
-        Self { places, around, approved: None, problem: None }
+        Self { places, around, approved: None, problem: None, contents: Contents::default() }
     }
 
     pub fn of(&mut self, file: &Path, name: &ServerName, described: &Described) -> Approval {
@@ -30,9 +32,9 @@ impl<'a> Standings<'a> {
         if !self.approved().knows(&key) {
             return Approval::Needed;
         }
-        let digest = Approvable::of(described, self.around).digest();
+        let digest = Approvable::among(described, self.around, &mut self.contents).digest();
         match self.approved().state(&key, digest) {
-            ApprovalState::Approved => Approval::Approved,
+            ApprovalState::Approved => Approval::Approved(digest),
             ApprovalState::Needed => Approval::Needed,
             ApprovalState::Changed { .. } => Approval::Changed,
         }

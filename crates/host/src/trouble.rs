@@ -43,6 +43,11 @@ impl Trouble {
         login || self.not_authorized().is_some_and(NotAuthorized::needs_person)
     }
 
+    /// Whether the user has to approve what would be started first.
+    pub fn needs_approval(&self) -> bool {
+        matches!(self, Self::NotConnected(error) if matches!(error.cause, ConnectCause::NotApproved(_)))
+    }
+
     /// Why whoever says who we are could not, where somebody was there to.
     pub fn not_authorized(&self) -> Option<&NotAuthorized> {
         match self {

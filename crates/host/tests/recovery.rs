@@ -11,11 +11,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::task::JoinSet;
-use wharf::spec::{Backoff, EnvValue, Reconnect, ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, ToolId};
+use wharf::spec::{
+    Backoff, EnvValue, Fingerprint, LaunchCheck, LaunchRefusal, Reconnect, ServerEntry, ServerName, ServerSpec,
+    StdioSpec, Surroundings, ToolId,
+};
 use wharf::{CallError, CallOptions, Event, Heard, Host, HostError, Raw, State};
 use wharf_testkit::faultd;
 use wharf_testkit::oracle::{self, Ledger};
@@ -36,6 +40,7 @@ fn main() {
     runtime.block_on(lost("guard killed", |_| oracle::children_of(own_pid())));
     runtime.block_on(lost("both killed", |scene| [vec![scene.server()], oracle::children_of(own_pid())].concat()));
     runtime.block_on(a_crash_loop_is_given_up_and_calls_err_at_once());
+    runtime.block_on(an_approval_is_compared_before_every_start());
     println!("recovery: all passed");
 }
 
@@ -86,6 +91,34 @@ async fn a_crash_loop_is_given_up_and_calls_err_at_once() {
     scene.close(case).await;
 }
 
+/// After a crash, by a call and by hand: a server whose approval was withdrawn is not started by anything.
+async fn an_approval_is_compared_before_every_start() {
+    let case = "approval withdrawn";
+    let approved = Arc::new(AtomicBool::new(true));
+    let may = Arc::clone(&approved);
+    let check = LaunchCheck::new(Fingerprint([7; 32]), move |program| {
+        assert!(program.is_some(), "the program is named");
+        if may.load(Ordering::SeqCst) { Ok(()) } else { Err(LaunchRefusal::NotApproved) }
+    });
+    let scene = Scene::open_checked("ok", Backoff::default(), Some(check)).await;
+    let starts = || Ledger::read(&scene.ledger).unwrap().opened("server/discover");
+    assert_eq!(scene.echo("one").await.unwrap(), "one");
+    approved.store(false, Ordering::SeqCst);
+    let mut events = scene.host.events();
+    kill_process(Pid::from_raw(scene.server()).unwrap(), Signal::KILL).unwrap();
+    while scene.host.status_of("one").unwrap().state != State::Failed {
+        tokio::time::timeout(SOON, events.next()).await.expect(case);
+    }
+    let trouble = scene.host.status_of("one").unwrap().last_error.unwrap();
+    assert_eq!(trouble.to_string(), "the server was not started: it is not approved", "{case}");
+    assert!(scene.echo("two").await.is_err() && scene.host.connect("one").await.is_err(), "{case}");
+    assert_eq!(starts(), 1, "{case}");
+    approved.store(true, Ordering::SeqCst);
+    scene.host.connect("one").await.unwrap();
+    assert_eq!((scene.echo("three").await.unwrap().as_str(), starts()), ("three", 2), "{case}");
+    scene.close(case).await;
+}
+
 /// A host with one server, and what that server writes down.
 struct Scene {
     host: Host,
@@ -97,9 +130,14 @@ struct Scene {
 
 impl Scene {
     async fn open(fault: &str, backoff: Backoff) -> Self {
+        Self::open_checked(fault, backoff, None).await
+    }
+
+    async fn open_checked(fault: &str, backoff: Backoff, launch_check: Option<LaunchCheck>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (ledger, marker) = (folder.path().join("ledger"), folder.path().display().to_string());
-        let mut spec = StdioSpec { program: std::env::current_exe().unwrap().into(), ..StdioSpec::default() };
+        let program = std::env::current_exe().unwrap().into();
+        let mut spec = StdioSpec { program, launch_check, ..StdioSpec::default() };
         spec.args = ["faultd", "stdio", fault, "--phase", "ready", "--ledger"].map(Into::into).into();
         spec.args.push(ledger.clone().into());
         spec.env.push((oracle::MARKER.into(), EnvValue::Plain(marker.clone().into())));

@@ -12,7 +12,8 @@ fn every_test_it_names_exists() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(here.join("../../docs/security.md")).unwrap();
     let mut found = 0;
-    for row in page.lines().filter(|line| line.starts_with("| T")) {
+    let is_row = |line: &&str| line.starts_with("| ") && !line.ends_with("| shown by |");
+    for row in page.lines().filter(is_row) {
         let shown = row.trim_end_matches('|').rsplit('|').next().unwrap();
         let mut file = None;
         for name in quoted(shown) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use url::Url;
 
 use crate::mask::{MASK, is_worth_hiding};
-use crate::{AuthSettings, Secret, StdioSpec};
+use crate::{AuthSettings, LaunchCheck, Secret, StdioSpec};
 
 /// How to reach a server over HTTP.
 #[derive(Clone, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct HttpSpec {
     pub login_key: Option<String>,
     /// Values in the URL that may not be shown.
     pub hidden: Vec<Secret>,
+    /// Checked immediately before the server is dialled.
+    pub launch_check: Option<LaunchCheck>,
 }
 
 /// How to reach a server, whichever way.
@@ -72,6 +74,7 @@ impl HttpSpec {
             account: None,
             login_key: None,
             hidden: Vec::new(),
+            launch_check: None,
         }
     }
 

@@ -1,14 +1,17 @@
-//! The shared nouns: how a server is reached, secrets, and text that nobody vouches for. Data only.
+//! The shared nouns: how a server is reached, secrets, and text that nobody vouches for. Data only, but for finding the
+//! file behind a command.
 
 #![warn(missing_docs)]
 
 mod fingerprint;
 mod glob;
 mod http;
+mod launch;
 mod login;
 mod mask;
 mod name;
 mod nearest;
+mod program;
 mod redact;
 mod secret;
 mod server;
@@ -19,10 +22,12 @@ mod untrusted;
 pub use fingerprint::Fingerprint;
 pub use glob::Glob;
 pub use http::{HttpForm, HttpSpec, ServerSpec, shown_url};
+pub use launch::{LaunchCheck, LaunchRefusal};
 pub use login::{Assertion, AuthSettings, Dpop, Grant};
 pub use mask::{masked_arguments, sounds_secret};
 pub use name::{BadServerName, ServerName, ToolId};
 pub use nearest::nearest;
+pub use program::{ProgramError, find_program, trusted_path};
 pub use redact::Redactor;
 pub use secret::Secret;
 pub use server::{EnvValue, StdioSpec, Surroundings};

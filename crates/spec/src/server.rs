@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::Secret;
 use crate::mask::masked_arguments_without;
+use crate::{LaunchCheck, Secret};
 
 /// A server that is started as a child process and spoken to through its standard streams.
 ///
@@ -23,6 +23,8 @@ pub struct StdioSpec {
     pub inherit_env: bool,
     /// Values among the arguments that may not be shown.
     pub hidden: Vec<Secret>,
+    /// Checked immediately before every start.
+    pub launch_check: Option<LaunchCheck>,
 }
 
 impl StdioSpec {

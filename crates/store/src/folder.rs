@@ -13,6 +13,17 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::privacy::check_own_folder;
+
+/// Makes a directory that only the owner may look into, with those above it that are missing. Blocks.
+///
+/// # Errors
+/// Also where the directory is there and others may look into it or change it.
+pub fn make_private_directory(path: &Path) -> io::Result<()> {
+    let metadata = Folder::make_private(path)?.metadata()?;
+    check_own_folder(path, &metadata).map_err(io::Error::other)
+}
+
 /// A directory that stays the same one while it is open.
 #[derive(Debug)]
 pub(crate) struct Folder {

@@ -19,6 +19,7 @@ mod scratch;
 mod spill;
 
 pub use document::{Document, LoadError, Loaded, Privacy, ReplaceError, SaveError, Stamp, UpdateError};
+pub use folder::make_private_directory;
 pub use journal::{
     AppendError, Broken, Fault, Journal, JournalOptions, OpenError, Verified, VerifyError, entries, verify,
 };

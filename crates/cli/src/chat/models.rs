@@ -185,7 +185,8 @@ impl Models {
                 let found = store.lookup(name).map_err(|error| error.to_string())?;
                 Ok(found.value.reveal().to_owned())
             };
-            let with = Resolving { around: &configuration.around, settings: &config.settings, secrets: &secrets };
+            let Configuration { around, places, .. } = &*configuration;
+            let with = Resolving { around, settings: &config.settings, secrets: &secrets, places };
             // Nobody may be waiting any more.
             let _ = done.send(settings.resolve(&with));
         });

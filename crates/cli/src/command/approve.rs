@@ -11,12 +11,13 @@ use wharf_config::{
 };
 use wharf_spec::{ServerName, Surroundings};
 
-use crate::failure::{Ending, Failure, Kind, Outcome};
+use crate::failure::{Ending, Failure, Kind, Outcome, gutter};
 use crate::nearest::suggestion;
 use crate::question;
 use crate::servers::shown_word;
 use crate::session::{Common, Session};
-use crate::style::{BAD, GOOD, HEADING, NAME, QUIET, WARNING, paint};
+use crate::style::{GOOD, HEADING, NAME, QUIET, paint};
+use crate::table::wrap_gutter;
 
 /// The least of a digest that names it.
 const SHORTEST_DIGEST: usize = 12;
@@ -24,7 +25,10 @@ const SHORTEST_DIGEST: usize = 12;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A project's servers do nothing before you approve them. What each would run is shown whole, and you are asked.
-An approval holds for exactly that: a changed argument, variable, file or program is asked about again.
+An approval holds for exactly that, and is compared before every start: a changed argument or variable is asked about
+again, and so is another content of the program, of a file among the arguments, of a module run by -m, or of what
+launchers read in the directory (package.json, .npmrc, pyproject.toml). What these files load in turn is not covered.
+Servers of your own that name the project's directory (${project}) are approved here once for each project.
 
 Examples:
   wharf approve
@@ -222,7 +226,8 @@ fn tell(session: &Session, one: &Waiting, agreed: bool, is_by_digest: bool) -> R
     if agreed || question::is_somebody_there() && !is_by_digest {
         session.console.say(told(name, if agreed { Consent::Given } else { Consent::Refused }));
     } else {
-        session.console.print(format_args!("{}\n", one.shown()))?;
+        let shown = wrap_gutter(&one.shown(), session.console.talk_width());
+        session.console.print(format_args!("{shown}\n"))?;
         let digest = one.what.digest().to_string();
         let why = if is_by_digest { "its digest is another" } else { "nobody is there to ask" };
         session.console.say(format_args!(
@@ -253,20 +258,22 @@ impl Waiting {
         let Self { server, what, before, .. } = self;
         let mut text = format!("\n{}  {}", paint(HEADING, &server.name), paint(QUIET, &server.place));
         match before {
-            None => text.push_str("\nThe project wants this server started or dialled:"),
+            None if server.layer.needs_approval() => {
+                text.push_str("\nThe project wants this server started or dialled:");
+            }
+            None => text.push_str("\nYour own server wants to be started with this project's directory:"),
             Some(_) => text.push_str("\nThis server has changed since you approved it (- before, + now):"),
         }
+        // Every line stands in the gutter, and what a terminal is too narrow for is indented there: no argument passes
+        // for a line of the question.
         let now = what.lines();
         for line in before.iter().flatten().filter(|line| !now.contains(line)) {
-            let _ = write!(text, "\n  {} {line}", paint(BAD, "-"));
+            let _ = write!(text, "\n{}", gutter(&format!("- {line}")));
         }
         let is_new = |line: &String| before.as_ref().is_some_and(|before| !before.contains(line));
         for line in &now {
-            let mark = if is_new(line) { format!("{} ", paint(GOOD, "+")) } else { String::new() };
-            let _ = match line.strip_prefix("warning: ") {
-                Some(warning) => write!(text, "\n  {mark}{} {warning}", paint(WARNING, "warning:")),
-                None => write!(text, "\n  {mark}{line}"),
-            };
+            let mark = if is_new(line) { "+ " } else { "" };
+            let _ = write!(text, "\n{}", gutter(&format!("{mark}{line}")));
         }
         text
     }

@@ -1,6 +1,7 @@
 //! The commands that read and change the configuration, one module each.
 
 mod item;
+pub mod relative;
 mod undo;
 
 pub mod add;

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wharf_config::clients::{Client, Imported, import};
-use wharf_config::{Approvable, describe};
+use wharf_config::{Approvable, EntrySite, describe};
 use wharf_spec::{ServerName, Untrusted};
 
 use crate::command::clients::{known_clients, note_line};
+use crate::command::configuration::relative;
 use crate::configured::problems_of;
-use crate::failure::{Ending, Failure, Kind, Outcome};
+use crate::failure::{Ending, Failure, Kind, Outcome, gutter};
 use crate::masked::{self, Secrets};
 use crate::question;
 use crate::scope::{Scope, write_server};
@@ -206,7 +207,10 @@ async fn settle(args: &Args, session: &Session, one: &Found, stored: &HashSet<St
             return Ok(Fate::Unusable);
         }
     };
-    let shown = describe(&name, &masked::entry(&server.entry, Secrets::Masked)).described.unwrap_or(described);
+    let mut shown = describe(&name, &masked::entry(&server.entry, Secrets::Masked)).described.unwrap_or(described);
+    let places = &session.configuration.places;
+    let file = places.file_of(args.scope.layer()).unwrap_or_default();
+    shown.site = EntrySite::new(places, args.scope.layer(), &file, &name);
     let lines = Approvable::of(&shown, &session.surroundings).lines();
     if stored.contains(&server.id) {
         say(session, &one.shown(&[format!("a `{name}` of another program has just been stored")]));
@@ -224,7 +228,9 @@ async fn settle(args: &Args, session: &Session, one: &Found, stored: &HashSet<St
         agreed(session, one, &lines).await
     };
     if fate != Fate::Declined {
-        store(args, session, &name, &server.entry, fate)?;
+        let mut entry = server.entry.clone();
+        relative::settle(session, args.scope, name.as_str(), &mut entry).await;
+        store(args, session, &name, entry, fate)?;
     }
     Ok(fate)
 }
@@ -246,10 +252,9 @@ fn store(
     args: &Args,
     session: &Session,
     name: &ServerName,
-    entry: &Map<String, Value>,
+    mut entry: Map<String, Value>,
     fate: Fate,
 ) -> Result<(), Failure> {
-    let mut entry = entry.clone();
     if fate == Fate::StoredDisabled {
         entry.insert("enabled".to_owned(), false.into());
     }
@@ -276,7 +281,7 @@ impl Found {
         let place = format!("{} · {}:{}", client.name(), file.display(), server.place.line);
         let mut text = format!("\n{}  {}", paint(HEADING, id), paint(QUIET, Untrusted::new(place)));
         for line in lines {
-            let _ = write!(text, "\n  {line}");
+            let _ = write!(text, "\n{}", gutter(line));
         }
         for note in &server.notes {
             let _ = write!(text, "\n  {} {}", paint(WARNING, "note:"), note_line(note));

@@ -50,6 +50,7 @@ impl Failure {
             stderr: gone.map_or(stderr, |gone| if stderr.is_empty() { &gone.stderr } else { stderr }).clone(),
         };
         let hints = match spec {
+            _ if matches!(cause, ConnectCause::NotApproved(_)) => vec![approve_hint(server)],
             ServerSpec::Stdio(spec) => start_hints(cause, spec, around),
             ServerSpec::Http(spec) => dial_hints(server, cause, spec),
         };
@@ -97,6 +98,7 @@ fn connect_kind(cause: &ConnectCause) -> Kind {
         cause if is_waiting(cause) => Kind::Unreachable,
         ConnectCause::Unauthorized { .. } => Kind::Denied,
         ConnectCause::BadEndpoint { .. } => Kind::OffProtocol,
+        ConnectCause::NotApproved(_) => Kind::Denied,
         ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => Kind::Usage,
         _ => Kind::Unreachable,
     }
@@ -173,19 +175,28 @@ fn unreachable_hint(gone: &Gone, url: &str) -> String {
     }
 }
 
+fn approve_hint(server: &str) -> String {
+    format!("`wharf approve {server}` shows what would run now and what has changed, and asks you")
+}
+
 fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Surroundings) -> Vec<String> {
     match cause {
         ConnectCause::CommandNotFound { program, searched } => not_found_hints(program, searched, around),
         ConnectCause::NotExecutable { program, error } => {
             vec![match error.kind() {
-                io::ErrorKind::NotFound => "check the path; a relative one begins at --cwd".to_owned(),
+                io::ErrorKind::NotFound => {
+                    "check the path: in an entry a relative one begins at the entry's file, after --stdio at --cwd"
+                        .to_owned()
+                }
                 io::ErrorKind::PermissionDenied => {
                     format!("make it executable (chmod +x {}) or name its interpreter", program.display())
                 }
                 _ => "name its interpreter, as in --stdio \"python3 server.py\"".to_owned(),
             }]
         }
-        ConnectCause::NoSuchDirectory { .. } => vec!["give an existing directory with --cwd".to_owned()],
+        ConnectCause::NoSuchDirectory { .. } => {
+            vec!["make the directory, or give another by `cwd` in the entry or --cwd".to_owned()]
+        }
         ConnectCause::Gone(gone) if is_foreign(gone) => {
             vec![FOREIGN.to_owned()]
         }

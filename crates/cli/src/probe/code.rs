@@ -1,6 +1,7 @@
 //! Where and why a server is not to be had, in words that do not change. `docs/troubleshooting.md` has each of them.
 
 use wharf_client::{ConnectCause, Exit, Gone, GoneCause, NotAuthorized};
+use wharf_spec::LaunchRefusal;
 
 /// Why a server is not to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +89,10 @@ impl Code {
             ConnectCause::CommandNotFound { .. } => Self::PathNotFound,
             ConnectCause::NotExecutable { .. } => Self::PathNotExecutable,
             ConnectCause::NoSuchDirectory { .. } => Self::PathNoDirectory,
+            ConnectCause::NotApproved(LaunchRefusal::NotApproved | LaunchRefusal::Unreadable(_)) => {
+                Self::ApprovalNeeded
+            }
+            ConnectCause::NotApproved(_) => Self::ApprovalChanged,
             ConnectCause::Spawn(_) => Self::SpawnRefused,
             ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => Self::HttpSetup,
             cause if cause.needs_login() => Self::LoginNeeded,

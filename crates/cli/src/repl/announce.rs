@@ -65,7 +65,11 @@ impl Announced {
         match state {
             State::Failed => {
                 let why = trouble.map(ToString::to_string).unwrap_or_else(|| "it failed".to_owned());
-                self.unavailable(server.as_str(), &why, &format!("/mcp reconnect {server}"), session);
+                let next = match trouble.is_some_and(Trouble::needs_approval) {
+                    true => format!("wharf approve {server}"),
+                    false => format!("/mcp reconnect {server}"),
+                };
+                self.unavailable(server.as_str(), &why, &next, session);
             }
             State::AuthRequired if self.is_news(server.as_str()) => {
                 session.console.say(format_args!("MCP server `{server}` wants a login; /mcp auth {server}"));

@@ -4,6 +4,8 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 
+use wharf_testkit::repl;
+
 use crate::support::assert_harmless;
 use crate::yard::{Yard, demo_entry};
 
@@ -198,4 +200,99 @@ fn a_huge_file_and_a_link_out_cost_only_themselves() {
     assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "hi"), "{ran:?}");
     assert!(ran.stderr.contains("is larger than") && ran.stderr.contains("leads out of the project"), "{ran:?}");
     assert!(!ran.stderr.contains("hush"));
+}
+
+/// A script of the project that is a demo server, or does this before it becomes one.
+fn launcher(yard: &Yard, before: &str) {
+    let path = yard
+        .write("project/run", &format!("#!/bin/sh\n{before}\nexec {} demo-server --stdio\n", crate::support::WHARF));
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// S1: what was approved is compared again when a wharf that is running starts it again.
+#[test]
+fn a_program_that_is_replaced_while_wharf_runs_is_not_started() {
+    let yard = with_project(r#"{"command": "./run"}"#);
+    launcher(&yard, "");
+    let mut asked = yard.terminal("approve");
+    asked.answer("[y/N] ", "y");
+    asked.end();
+    let mut terminal = repl::start(&yard.command(""));
+    repl::await_state(&mut terminal, "theirs", "ready");
+    launcher(&yard, "touch pwned");
+    terminal.line("/mcp reconnect theirs");
+    terminal.expect("changed since you approved it");
+    terminal.expect(repl::PROMPT);
+    terminal.line("/exit");
+    terminal.end();
+    assert!(!yard.project().join("pwned").exists());
+    // Nor by a command of its own.
+    let refused = yard.run("tools theirs");
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    assert!(refused.stderr.contains("wharf approve theirs"), "{refused:?}");
+    assert!(!yard.project().join("pwned").exists());
+}
+
+/// S2: a script is part of what was approved, whichever interpreter runs it.
+#[test]
+fn a_changed_script_is_asked_about_and_the_question_says_what_it_covers() {
+    let yard = with_project(r#"{"command": "sh", "args": ["./server.sh"]}"#);
+    let honest = format!("exec {} demo-server --stdio\n", crate::support::WHARF);
+    yard.write("project/server.sh", &honest);
+    let mut terminal = yard.terminal("approve");
+    terminal.expect("file argument 1");
+    terminal.expect("not covered by your approval");
+    terminal.answer("[y/N] ", "y");
+    terminal.end();
+    assert_eq!(yard.run("call theirs echo text=hi").code, Some(0));
+    yard.write("project/server.sh", &format!("touch pwned\n{honest}"));
+    let refused = yard.run("call theirs echo text=hi");
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    assert!(!yard.project().join("pwned").exists());
+}
+
+/// C10: no argument draws a line of the question, however wide the terminal is.
+#[test]
+fn an_argument_cannot_draw_lines_of_the_question() {
+    let forged = format!("x{}argument 2: harmless{}command: safe", " ".repeat(60), "\u{a0}".repeat(70));
+    let entry = serde_json::json!({"command": "sh", "args": [forged, "y".repeat(150)]});
+    let yard = with_project(&entry.to_string());
+    let mut terminal = yard.terminal("approve");
+    terminal.answer("[y/N] ", "n");
+    let shown = terminal.end().shown;
+    let facts: Vec<&str> = shown.lines().filter(|line| line.contains('│')).collect();
+    assert!(facts.len() > 8, "{shown}");
+    for line in facts {
+        let text = line.split_once('│').unwrap().1;
+        let is_forged = text.starts_with(" command: safe") || text.starts_with(" argument 2: harmless");
+        assert!(line.trim_start().starts_with('│') && !is_forged, "{shown}");
+    }
+}
+
+/// B1: a user's server starts in a private directory, and in the project only where that was approved.
+#[test]
+fn a_users_server_gets_the_project_only_once_approved() {
+    let yard = Yard::new();
+    let script =
+        format!("pwd >> {}; exec {} demo-server --stdio", yard.root().join("where").display(), crate::support::WHARF);
+    let own =
+        |cwd: &str| serde_json::json!({"mcpServers": {"own": {"command": "sh", "args": ["-c", script], "cwd": cwd}}});
+    let started = || std::fs::read_to_string(yard.root().join("where")).unwrap_or_default();
+    let mut config = own("");
+    config["mcpServers"]["own"].as_object_mut().unwrap().remove("cwd");
+    yard.write_user(&config.to_string());
+    assert_eq!(yard.run("call own echo text=hi").code, Some(0));
+    let private = yard.home().join(".local/state/wharf/servers/own");
+    assert_eq!(started(), format!("{}\n", private.display()));
+    std::fs::remove_file(yard.root().join("where")).unwrap();
+    yard.write_user(&own("${project}").to_string());
+    let refused = yard.run("call own echo text=hi");
+    assert_eq!((refused.code, started().as_str()), (Some(5), ""), "{refused:?}");
+    assert!(refused.stderr.contains("${project}") && refused.stderr.contains("wharf approve own"), "{refused:?}");
+    let mut terminal = yard.terminal("approve");
+    terminal.expect("Your own server wants to be started with this project's directory");
+    terminal.answer("[y/N] ", "y");
+    terminal.end();
+    assert_eq!(yard.run("call own echo text=hi").code, Some(0));
+    assert_eq!(started(), format!("{}\n", yard.project().display()));
 }

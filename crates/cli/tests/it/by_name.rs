@@ -149,7 +149,7 @@ fn nothing_to_write_to_costs_a_warning() {
 
 #[test]
 fn help_starts_a_server_once() {
-    let script = r#"echo started >> started; exec "$0" demo-server"#;
+    let script = r#"echo started >> "$HOME/started"; exec "$0" demo-server"#;
     let server = json!({ "command": "/bin/sh", "args": ["-c", script, WHARF] });
     let harbour = Harbour::with(&json!({ "mcpServers": { "quay": server } }));
     let help = "Usage: wharf call quay add [ARGUMENT]...\n\nArguments:\n  a  (number, required)";

@@ -44,7 +44,7 @@ fn files_that_cannot_be_executed() {
     check(
         &run(["tools", "--cwd", "/nowhere", "--stdio", "cat"]),
         3,
-        &["working directory `/nowhere`", "hint: give an existing"],
+        &["working directory `/nowhere`", "hint: make the directory"],
     );
 }
 

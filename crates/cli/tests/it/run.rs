@@ -108,6 +108,17 @@ fn every_event_is_a_document_on_a_line() {
     assert_eq!(ended["usage"], json!({"requests": 2, "input": 200, "output": 40, "cached": 0}));
 }
 
+/// A server of the user's own starts elsewhere, and learns by roots which project it is used in.
+#[test]
+fn servers_are_told_the_projects_directory() {
+    let stage = Stage::trusting([Answer::call("show_roots", json!({})), Answer::text("Done.")]);
+    let ran = stage.run(&["run", "where am I?"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let project = stage.house.path("project").display().to_string();
+    let results = stage.model.requests()[1].results();
+    assert!(results.len() == 1 && results[0].text.contains(&project), "{results:?}");
+}
+
 #[test]
 fn what_would_be_asked_about_is_denied_and_the_rule_is_named() {
     let stage = Stage::with(&working(), echo_then("I may not."));

@@ -9,8 +9,8 @@ use crate::connection::Connection;
 use crate::error::{ConnectCause, ConnectError};
 use crate::options::{ConnectOptions, Negotiation};
 use crate::trace::StepOutcome;
-use crate::transport::Transport;
 use crate::transport::http::{Form, Remote};
+use crate::transport::{Transport, check_launch};
 
 /// Dials a server and agrees with it on a form and a revision.
 ///
@@ -18,7 +18,7 @@ use crate::transport::http::{Form, Remote};
 /// waits, it ends whatever it has begun.
 pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
     let mut attempt = Attempt::new(options, Redactor::for_address(spec));
-    let remote = match Remote::new(spec, Form::Streamable, &attempt.options, &attempt.redactor).await {
+    let remote = match open(spec, &attempt).await {
         Ok(remote) => remote,
         Err(cause) => {
             let cause = attempt.failed("open", cause);
@@ -34,6 +34,12 @@ pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Co
         Ok((started, introduction)) => Ok(attempt.settle(started, introduction)),
         Err(cause) => attempt.give_up(cause),
     }
+}
+
+/// Checks the approval, then reads the certificates and prepares the way to the server.
+async fn open(spec: &HttpSpec, attempt: &Attempt) -> Result<Remote, ConnectCause> {
+    check_launch(spec.launch_check.as_ref(), None).await?;
+    Remote::new(spec, Form::Streamable, &attempt.options, &attempt.redactor).await
 }
 
 type Met = Result<(Started, Introduction), ConnectCause>;

@@ -4,9 +4,11 @@ pub(crate) mod http;
 pub(crate) mod memory;
 pub(crate) mod stdio;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
+use wharf_spec::{LaunchCheck, LaunchRefusal};
 
 use crate::engine::{Dialect, Engine};
 use crate::error::ConnectCause;
@@ -136,6 +138,15 @@ pub(crate) trait Start: Send + Sync {
     fn is_remote(&self) -> bool {
         false
     }
+}
+
+/// Runs the check that goes before every start, on a thread that may block: it reads the files that would run.
+pub(crate) async fn check_launch(check: Option<&LaunchCheck>, program: Option<&Path>) -> Result<(), ConnectCause> {
+    let Some(check) = check.cloned() else { return Ok(()) };
+    let program = program.map(Path::to_owned);
+    let checked = tokio::task::spawn_blocking(move || check.check(program.as_deref())).await;
+    let refused = checked.unwrap_or_else(|_| Err(LaunchRefusal::Unreadable("the check was cancelled".to_owned())));
+    refused.map_err(ConnectCause::NotApproved)
 }
 
 /// Ends calls whose time is up, for ever; looks at the clock again when told to.

@@ -1,12 +1,18 @@
 //! What would run or be contacted, in the one form that is both shown and digested.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use wharf_spec::{Fingerprint, HttpForm, Surroundings, Untrusted};
+use wharf_spec::{Fingerprint, HttpForm, Surroundings, Untrusted, find_program};
 
+use super::entry_points::CommandLine;
+use super::look::Contents;
 use super::{look, warnings};
-use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited, env_file};
+use crate::{Described, DescribedHttp, DescribedStdio, EntrySite, Oauth, Reach, Sited, env_file};
+
+/// The limit of an approval of a server that is started.
+const NOT_COVERED: &str = "not covered by your approval: modules, packages and programs that these files load or start, \
+                           downloads included; they may change without a question";
 
 /// A digest of everything that an approval is about.
 pub type ApprovalDigest = Fingerprint;
@@ -26,7 +32,11 @@ const LOGIN: [(&str, &str); 6] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approvable {
     facts: Vec<Fact>,
+    /// The file behind the command, without links.
+    program: Option<PathBuf>,
     warnings: Vec<String>,
+    /// Whether a program is started.
+    starts: bool,
 }
 
 /// One thing to know: it is shown on a line of its own and is part of the digest.
@@ -41,7 +51,20 @@ struct Fact {
 impl Approvable {
     /// Looks at a server and at the files that it names. Blocks.
     pub fn of(described: &Described, around: &Surroundings) -> Self {
-        let mut facts = Facts { all: Vec::new(), from_file: Vec::new(), expands: described.expands, around };
+        Self::among(described, around, &mut Contents::default())
+    }
+
+    /// The same for one of several servers, which may share files. Blocks.
+    pub(crate) fn among(described: &Described, around: &Surroundings, contents: &mut Contents) -> Self {
+        let mut facts = Facts {
+            all: Vec::new(),
+            from_file: Vec::new(),
+            program: None,
+            expands: described.expands,
+            site: &described.site,
+            around,
+            contents,
+        };
         match &described.reach {
             Reach::Stdio(stdio) => facts.add_stdio(stdio),
             Reach::Http(http) => facts.add_http(http),
@@ -51,8 +74,10 @@ impl Approvable {
         facts.add_if(described.include_tools.as_ref().is_some_and(Vec::is_empty), "only tools", "none");
         facts.add_list("only tools", described.include_tools.iter().flatten());
         facts.add_list("without tools", &described.exclude_tools);
-        let from_file: Vec<String> = facts.from_file.into_iter().map(|(name, _)| name).collect();
-        Self { facts: facts.all, warnings: warnings::of(described, &from_file) }
+        let Facts { all: facts, from_file, program, .. } = facts;
+        let from_file: Vec<String> = from_file.into_iter().map(|(name, _)| name).collect();
+        let starts = matches!(described.reach, Reach::Stdio(_));
+        Self { facts, program, warnings: warnings::of(described, &from_file), starts }
     }
 
     /// SHA-256 over every fact, each part after its length.
@@ -68,10 +93,16 @@ impl Approvable {
     }
 
     /// The question's text, escaped and whole: each argument, variable and header on a line of its own, then what to
-    /// beware of.
+    /// beware of, then what an approval does not cover.
     pub fn lines(&self) -> Vec<String> {
         let facts = self.facts.iter().map(Fact::line);
-        facts.chain(self.warnings.iter().map(|warning| format!("warning: {warning}"))).collect()
+        let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
+        facts.chain(warnings).chain(self.starts.then(|| NOT_COVERED.to_owned())).collect()
+    }
+
+    /// The file that the command means, without links; nothing where there is none, or where nothing is started.
+    pub fn program(&self) -> Option<&Path> {
+        self.program.as_deref()
     }
 
     /// What to beware of, escaped.
@@ -93,8 +124,11 @@ struct Facts<'a> {
     all: Vec<Fact>,
     /// The variables of the server's file.
     from_file: Vec<(String, String)>,
+    program: Option<PathBuf>,
     expands: bool,
+    site: &'a EntrySite,
     around: &'a Surroundings,
+    contents: &'a mut Contents,
 }
 
 impl Facts<'_> {
@@ -111,43 +145,69 @@ impl Facts<'_> {
         self.add_file("variables from", stdio.env_file.as_ref());
         self.add_variables_of(stdio.env_file.as_ref());
         self.add_program(stdio);
+        self.add_entry_points(stdio);
     }
 
     /// Where it runs, as it is written and where that leads today.
     fn add_directory(&mut self, cwd: Option<&Sited<String>>) {
         let Some(cwd) = cwd else { return };
-        let found = self.path(&cwd.value).canonicalize();
+        let found = self.path(&cwd.value).and_then(|path| path.canonicalize().ok());
         self.add("directory", cwd.value.clone());
         self.add_which(
             "directory",
             "(in truth)",
-            found.map_or_else(|_| "not found".to_owned(), |path| look::spelt(&path)),
+            found.map_or_else(|| "not found".to_owned(), |path| look::spelt(&path)),
         );
     }
 
     /// What a file of variables says. One that cannot be read says nothing, and the server is not started.
     fn add_variables_of(&mut self, file: Option<&Sited<String>>) {
-        let found = file.and_then(|file| env_file::read(&self.path(&file.value)).ok()).unwrap_or_default();
+        let path = file.and_then(|file| self.path(&file.value));
+        let found = path.and_then(|path| env_file::read(&path).ok()).unwrap_or_default();
         found.iter().for_each(|(name, value)| self.add_which("variable from file", name, value.clone()));
         self.from_file = found;
     }
 
-    /// The `PATH` it gets: its own before that of its file, and that before the user's.
-    fn search_path(&self, stdio: &DescribedStdio) -> String {
-        let own = stdio.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| self.expanded(&value.value));
-        let files = || self.from_file.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
-        let theirs = || self.around.var("PATH").map(|path| path.to_string_lossy().into_owned());
-        own.or_else(files).or_else(theirs).unwrap_or_default()
+    /// The value a variable gets: the entry's own before that of its file, and that before the user's.
+    fn variable(&self, stdio: &DescribedStdio, name: &str) -> Option<String> {
+        let is_it = |known: &String| known == name;
+        let own = stdio.env.iter().rfind(|(known, _)| is_it(known)).map(|(_, value)| self.expanded(&value.value));
+        own.or_else(|| self.from_file.iter().rfind(|(known, _)| is_it(known)).map(|(_, value)| value.clone()))
     }
 
-    /// What the command leads to today.
+    /// The directory it starts in.
+    fn start_directory(&self, stdio: &DescribedStdio) -> PathBuf {
+        let named = stdio.cwd.as_ref().and_then(|cwd| self.path(&cwd.value));
+        named.unwrap_or_else(|| self.site.start.path().to_owned())
+    }
+
+    /// The file that the command means today, and its content.
     fn add_program(&mut self, stdio: &DescribedStdio) {
-        let cwd = stdio.cwd.as_ref().map_or_else(|| self.around.cwd.clone(), |cwd| self.path(&cwd.value));
+        let users = || self.around.var("PATH").map(|path| path.to_string_lossy().into_owned());
+        let path = self.variable(stdio, "PATH").or_else(users).unwrap_or_default();
         let command = self.expanded(&stdio.command.value);
-        let file = look::program(&command, &self.search_path(stdio), &cwd, self.around);
-        self.add("program", file.as_deref().map_or_else(|| "not found".to_owned(), look::spelt));
-        if let Some(identity) = file.as_deref().and_then(look::identity) {
-            self.add("program file", identity);
+        let base = self.site.base.clone().unwrap_or_default();
+        let file = find_program(command.as_ref(), path.as_ref(), &base, self.around).ok();
+        self.program = file.and_then(|file| file.canonicalize().ok());
+        self.add("program", self.program.as_deref().map_or_else(|| "not found".to_owned(), look::spelt));
+        if let Some(program) = self.program.clone() {
+            let content = self.contents.describe(&program);
+            self.add("program file", content);
+        }
+    }
+
+    /// The files it runs besides, and their contents: a change of one is a change of what runs.
+    fn add_entry_points(&mut self, stdio: &DescribedStdio) {
+        let cwd = self.start_directory(stdio);
+        let words = [&stdio.command].into_iter().chain(&stdio.args).map(|word| self.expanded(&word.value));
+        let words: Vec<String> = words.collect();
+        let python_path = self.variable(stdio, "PYTHONPATH").unwrap_or_default();
+        let python_path = std::env::split_paths(&python_path).map(|path| cwd.join(path)).collect();
+        let line = CommandLine { words: &words, cwd: &cwd, python_path };
+        for (label, file) in line.entry_points() {
+            let named = format!("{label}, {}", look::spelt(&file));
+            let content = self.contents.describe(&file);
+            self.add_which("file", &named, content);
         }
     }
 
@@ -212,16 +272,17 @@ impl Facts<'_> {
     /// A file that decides as well, by its path and by what is in it.
     fn add_file(&mut self, what: &'static str, file: Option<&Sited<String>>) {
         let Some(file) = file else { return };
-        let content = look::content(&self.path(&file.value));
+        let path = self.path(&file.value);
+        let content = path.map_or_else(|| "cannot be read".to_owned(), |path| self.contents.describe(&path));
         self.add(what, file.value.clone());
         self.add_which(what, "(content)", content);
     }
 
-    fn path(&self, written: &str) -> PathBuf {
-        self.around.cwd.join(self.expanded(written))
+    fn path(&self, written: &str) -> Option<PathBuf> {
+        self.site.resolve(&self.expanded(written))
     }
 
     fn expanded(&self, text: &str) -> String {
-        if self.expands { look::expanded(text, self.around) } else { text.to_owned() }
+        if self.expands { look::expanded(text, &self.site.project, self.around) } else { text.to_owned() }
     }
 }

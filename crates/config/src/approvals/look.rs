@@ -1,68 +1,62 @@
 //! What a description leads to on this machine, looked at and not touched: programs, files, variables.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use wharf_spec::{Fingerprint, Surroundings};
+use wharf_spec::{Fingerprint, Surroundings, find_program};
 
 use crate::expand::{Part, parts, variable};
 
 /// The most of a file that is read to recognise it.
-const LIMIT: u64 = 64 << 20;
+const LIMIT: u64 = 512 << 20;
 /// How much of it is read at once.
 const PIECE: usize = 64 << 10;
 
-/// A text with the variables that are set, for finding files; what cannot be had stays as it is.
-pub(super) fn expanded(text: &str, around: &Surroundings) -> String {
+/// A text with the variables that are set, for finding files; a reference without a value stays as it is.
+pub(super) fn expanded(text: &str, project: &Path, around: &Surroundings) -> String {
     let filled = |part| match part {
         Part::Text(text) => text.to_owned(),
         Part::Variable { name, default } => variable(name, default, around).unwrap_or_else(|_| format!("${{{name}}}")),
         Part::Secret(name) => format!("${{secret:{name}}}"),
+        Part::Project => spelt(project),
         Part::Foreign(inner) => format!("${{{inner}}}"),
         Part::Unclosed => "${".to_owned(),
     };
     parts(text).into_iter().map(filled).collect()
 }
 
-/// The file that a command means: a path as it is, from the server's directory; a name from the absolute entries of
-/// `PATH` outside the project. This is how the program is found when it is started.
-pub(super) fn program(command: &str, path: &str, cwd: &Path, around: &Surroundings) -> Option<PathBuf> {
-    if command.contains('/') {
-        return cwd.join(command).canonicalize().ok();
-    }
-    on_path(command, OsStr::new(path), around)?.canonicalize().ok()
-}
-
 /// The program of this name in the absolute entries of a path that are outside the project, so that no project brings
 /// its own.
 pub fn on_path(name: &str, path: &OsStr, around: &Surroundings) -> Option<PathBuf> {
-    let is_trusted =
-        |entry: &PathBuf| entry.is_absolute() && !project(around).is_some_and(|own| entry.starts_with(own));
-    std::env::split_paths(path).filter(is_trusted).map(|entry| entry.join(name)).find(|file| is_executable(file))
+    find_program(OsStr::new(name), path, &around.cwd, around).ok()
 }
 
-fn project(around: &Surroundings) -> Option<&Path> {
-    let is_home = around.var("HOME").is_some_and(|home| Path::new(home).starts_with(&around.cwd));
-    (!is_home && around.cwd.parent().is_some()).then_some(around.cwd.as_path())
-}
-
-fn is_executable(file: &Path) -> bool {
-    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-}
-
-/// What tells a file from another that is put in its place.
-pub(super) fn identity(file: &Path) -> Option<String> {
+/// Tells a file from another that is put in its place, without reading it.
+fn identity(file: &Path) -> Option<String> {
     let data: Metadata = file.metadata().ok().filter(Metadata::is_file)?;
     let (device, inode, size) = (data.dev(), data.ino(), data.size());
-    Some(format!("{size} bytes, inode {device}:{inode}, changed at {}.{:09}", data.mtime(), data.mtime_nsec()))
+    Some(format!("{size} bytes, inode {device}:{inode}, changed at {}.{:09}", data.ctime(), data.ctime_nsec()))
 }
 
-/// What a file's content is, in words: what it hashes to, or what else tells it from another where it is too large.
-pub(super) fn content(path: &Path) -> String {
+/// Contents of files by their paths, each read once. Lives as long as one look at some entries: servers of a project
+/// often share a large interpreter.
+#[derive(Default)]
+pub(crate) struct Contents(HashMap<PathBuf, String>);
+
+impl Contents {
+    /// Describes a file's content. Blocks.
+    pub(super) fn describe(&mut self, path: &Path) -> String {
+        self.0.entry(path.to_owned()).or_insert_with(|| content(path)).clone()
+    }
+}
+
+/// Describes a file's content: its hash, or its size, inode and times where it is too large to be read.
+fn content(path: &Path) -> String {
     match hashed(path) {
         Ok(Some(digest)) => format!("SHA-256 {digest}"),
         Ok(None) => format!("too large to be read: {}", identity(path).unwrap_or_default()),
@@ -70,11 +64,15 @@ pub(super) fn content(path: &Path) -> String {
     }
 }
 
-/// The hash of a regular file's content; nothing if there is more of it than is read for this.
+/// The hash of a regular file's content; nothing if the file is larger than the limit.
 fn hashed(path: &Path) -> io::Result<Option<Fingerprint>> {
-    // Opening a pipe would wait for somebody to write.
-    if !path.metadata()?.is_file() {
+    let data = path.metadata()?;
+    // Opening a pipe would wait for a writer.
+    if !data.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
+    }
+    if data.size() > LIMIT {
+        return Ok(None);
     }
     let mut file = File::open(path)?.take(LIMIT + 1);
     let mut hash = Sha256::new();

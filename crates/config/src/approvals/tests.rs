@@ -13,7 +13,7 @@ use wharf_spec::{HttpForm, Surroundings};
 use super::*;
 use crate::fields::OAUTH;
 use crate::tree::Position;
-use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Place, Reach, Sited};
+use crate::{Described, DescribedHttp, DescribedStdio, EntrySite, Oauth, Place, Reach, Sited, StartDirectory};
 
 /// Something that changes, and what it is called.
 type Mutation<T> = (&'static str, fn(&mut T));
@@ -30,6 +30,7 @@ fn started(stdio: DescribedStdio) -> Reach {
 fn described(reach: Reach) -> Described {
     Described {
         reach,
+        site: EntrySite::default(),
         expands: true,
         trust: false,
         lazy: false,
@@ -96,7 +97,19 @@ impl Machine {
     }
 
     fn digest(&self, described: &Described) -> ApprovalDigest {
-        Approvable::of(described, &self.around()).digest()
+        self.what(described.clone()).digest()
+    }
+
+    /// What an entry of the project's file would run.
+    fn what(&self, described: Described) -> Approvable {
+        self.what_around(described, &self.around())
+    }
+
+    fn what_around(&self, mut described: Described, around: &Surroundings) -> Approvable {
+        let project = self.path("project");
+        let start = StartDirectory::Project(project.clone());
+        described.site = EntrySite { base: Some(project.clone()), start, project };
+        Approvable::of(&described, around)
     }
 }
 
@@ -156,8 +169,19 @@ fn t03_whatever_changes_what_runs_asks_again() {
 /// T03: the file says the same, and another program would run.
 #[test]
 fn t03_another_program_of_the_same_name_asks_again() {
-    let changes: [Mutation<Machine>; 8] = [
-        ("replaced program", |machine| machine.install("v1/tool")),
+    let changes: [Mutation<Machine>; 10] = [
+        ("replaced program", |machine| {
+            fs::write(machine.path("new"), "#!/bin/sh\nevil\n").unwrap();
+            fs::set_permissions(machine.path("new"), Permissions::from_mode(0o755)).unwrap();
+            fs::rename(machine.path("new"), machine.path("v1/tool")).unwrap();
+        }),
+        ("rewritten program of the same size and time", |machine| {
+            let file = fs::File::options().write(true).open(machine.path("v1/tool")).unwrap();
+            let modified = file.metadata().unwrap().modified().unwrap();
+            file.write_all_at(b"#!/bin/s2", 0).unwrap();
+            file.set_modified(modified).unwrap();
+        }),
+        ("script among the arguments", |machine| fs::write(machine.path("project/sub/two"), "evil").unwrap()),
         ("rewritten program", |machine| fs::write(machine.path("v1/tool"), "#!/bin/sh\nevil\n").unwrap()),
         ("target of a link", |machine| {
             fs::remove_file(machine.path("bin/tool")).unwrap();
@@ -200,6 +224,39 @@ fn what_changes_nothing_does_not_ask_again() {
     fs::create_dir(machine.path("project/bin")).unwrap();
     machine.install("project/bin/tool");
     assert_eq!(machine.digest(&other), before);
+    // Nor does another file of the same content: an update that changes nothing.
+    machine.install("v1/tool");
+    assert_eq!(machine.digest(&other), before);
+}
+
+/// S2: scripts, modules and the files of launchers may not change unasked.
+#[test]
+fn a_changed_script_module_or_launcher_file_asks_again() {
+    let cases: [(&[&str], &str); 8] = [
+        (&["tool", "./server.py"], "server.py"),
+        (&["tool", "--config=server.json"], "server.json"),
+        (&["/usr/bin/python3", "-m", "server"], "server.py"),
+        (&["python3", "-m", "server.sub"], "server/__init__.py"),
+        (&["node", "."], "index.js"),
+        (&["npm", "run", "serve"], "package.json"),
+        (&["npx", "-y", "server"], ".npmrc"),
+        (&["uv", "run", "serve"], "pyproject.toml"),
+    ];
+    for (words, file) in cases {
+        let machine = Machine::new();
+        let digest = || machine.digest(&described(started(command(words))));
+        let path = machine.path("project").join(file);
+        let absent = digest();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "one").unwrap();
+        let first = digest();
+        fs::write(&path, "two").unwrap();
+        let second = digest();
+        assert!(absent != first && first != second, "{words:?}");
+        let lines = machine.what(described(started(command(words)))).lines();
+        assert!(lines.iter().any(|line| line.starts_with("file ") && line.contains(file)), "{words:?}: {lines:#?}");
+        assert!(lines.last().unwrap().starts_with("not covered by your approval: "), "{lines:#?}");
+    }
 }
 
 fn login(name: &'static str, text: &str) -> Oauth {
@@ -260,7 +317,7 @@ fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
     let path = machine.path("v2");
     fs::write(machine.path("project/vars"), format!("PATH={}\nNODE_OPTIONS='-r evil'\n", path.display())).unwrap();
     let mut stdio = DescribedStdio { env_file: Some(sited("vars")), ..command(&["tool"]) };
-    let approvable = Approvable::of(&described(started(stdio.clone())), &machine.around());
+    let approvable = machine.what(described(started(stdio.clone())));
     let lines = approvable.lines();
     for line in [
         &format!("variable from file PATH: {}", path.display()),
@@ -272,7 +329,7 @@ fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
         assert!(lines.iter().any(|found| found == line), "{line}: {lines:#?}");
     }
     stdio.env = vec![("PATH".to_owned(), sited(machine.path("v1").to_str().unwrap()))];
-    let lines = Approvable::of(&described(started(stdio)), &machine.around()).lines();
+    let lines = machine.what(described(started(stdio))).lines();
     assert!(lines.contains(&format!("program: {}", machine.path("v1/tool").display())), "{lines:#?}");
 }
 
@@ -286,12 +343,12 @@ fn references_are_followed_as_they_are_expanded() {
     let padded = format!("{padding}:${{BIN}}");
     for path in ["${env:BIN}", "${BIN}${EMPTY}", "${NONE:-/none}:${env:BIN}", &padded] {
         let stdio = DescribedStdio { env: vec![("PATH".to_owned(), sited(path))], ..command(&["tool"]) };
-        let lines = Approvable::of(&described(started(stdio)), &around).lines();
+        let lines = machine.what_around(described(started(stdio)), &around).lines();
         let expected = format!("program: {}", bin.join("tool").display());
         assert!(lines.contains(&expected), "{path:.40}: {lines:#?}");
     }
     let words = command(&["tool", "$${x${AWS}", "${env:B:-c}"]);
-    let approvable = Approvable::of(&described(started(words)), &around);
+    let approvable = machine.what_around(described(started(words)), &around);
     assert_eq!(approvable.warnings(), ["gets your AWS", "gets your B"]);
 }
 
@@ -299,10 +356,10 @@ fn references_are_followed_as_they_are_expanded() {
 fn a_large_file_is_told_from_another() {
     let machine = Machine::new();
     let file = fs::File::create(machine.path("project/vars")).unwrap();
-    for size in [5 << 20, 65 << 20] {
+    for size in [5 << 20, 65 << 20, 600 << 20] {
         file.set_len(size).unwrap();
         let before = machine.digest(&described(started(stdio())));
-        file.write_all_at(b"x", 4 << 20).unwrap();
+        file.write_all_at(format!("{size}").as_bytes(), 4 << 20).unwrap();
         file.set_modified(UNIX_EPOCH).unwrap();
         assert_ne!(machine.digest(&described(started(stdio()))), before, "{size}");
     }
@@ -357,7 +414,7 @@ fn t04_the_question_shows_everything() {
     ] {
         assert_eq!(lines[line], expected);
     }
-    assert!(lines.last().unwrap().starts_with("warning: `--eval=evil` of `tool`"));
+    assert!(lines[lines.len() - 2].starts_with("warning: `--eval=evil` of `tool`"));
 }
 
 #[test]
@@ -366,8 +423,8 @@ fn an_approval_is_for_one_server_of_one_file_of_one_project() {
     let approvals = Approvals::at(machine.path("state/approvals.json"));
     let project = machine.path("project");
     let key = ApprovalKey::of(&project, Path::new(".mcp.json"), "a");
-    let what = Approvable::of(&described(started(stdio())), &machine.around());
-    let other = Approvable::of(&described(started(command(&["evil"]))), &machine.around());
+    let what = machine.what(described(started(stdio())));
+    let other = machine.what(described(started(command(&["evil"]))));
     let state = |key: &ApprovalKey, what: &Approvable| approvals.load().unwrap().state(key, what.digest());
     assert_eq!(state(&key, &what), ApprovalState::Needed);
     assert!(!approvals.revoke(&key).unwrap());
@@ -396,7 +453,7 @@ fn an_approval_is_for_one_server_of_one_file_of_one_project() {
 fn approvals_are_revoked_by_project_and_server() {
     let machine = Machine::new();
     let approvals = Approvals::at(machine.path("state/approvals.json"));
-    let what = Approvable::of(&described(started(stdio())), &machine.around());
+    let what = machine.what(described(started(stdio())));
     let key =
         |project: &str, file: &str, server: &str| ApprovalKey::of(&machine.path(project), Path::new(file), server);
     let keys = [("project", "x", "b"), ("project", "x", "a"), ("project", "y", "a"), ("v1", "x", "a")];
@@ -420,7 +477,7 @@ fn c19_approvals_that_are_not_understood_are_left_alone() {
     let path = machine.path("approvals.json");
     let approvals = Approvals::at(&path);
     let key = ApprovalKey::of(&machine.path("project"), Path::new("x"), "a");
-    let what = Approvable::of(&described(started(stdio())), &machine.around());
+    let what = machine.what(described(started(stdio())));
     for (text, part) in [
         ("{\"schema\": 2, \"approvals\": {}}", "is of schema 2"),
         ("{\"schema\": 1}", "holds no approvals"),

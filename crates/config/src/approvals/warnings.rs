@@ -75,6 +75,9 @@ const LOADERS: [&str; 14] = [
     "GIT_SSH_COMMAND",
 ];
 
+/// An entry that names the project.
+const IN_PROJECT: &str = "programs may run code of the directory they are started in: this one gets the project's";
+
 /// What to beware of, each on a line of its own, escaped. The variables of its file go by their names.
 pub(super) fn of(described: &Described, from_file: &[String]) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -82,6 +85,7 @@ pub(super) fn of(described: &Described, from_file: &[String]) -> Vec<String> {
     match &described.reach {
         Reach::Stdio(stdio) => {
             warnings.extend(of_command(stdio, from_file));
+            warnings.extend(described.names_project().then(|| IN_PROJECT.to_owned()));
             given.extend(stdio.env_vars.iter().map(|name| name.value.clone()));
             if described.expands {
                 given.extend(texts_of_stdio(stdio).flat_map(variables));
@@ -138,7 +142,7 @@ fn of_command(stdio: &DescribedStdio, from_file: &[String]) -> Vec<String> {
 fn evaluations(words: &[&str]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for (programs, options) in EVALUATORS {
-        let Some(start) = words.iter().position(|word| programs.contains(&program(word))) else { continue };
+        let Some(start) = words.iter().position(|word| programs.contains(&program_name(word))) else { continue };
         let is_one = |argument: &&&str| options.iter().any(|option| is_option(argument, option));
         found.extend(words[start + 1..].iter().find(is_one).map(|option| (words[start], *option)));
     }
@@ -151,7 +155,7 @@ fn evaluations(words: &[&str]) -> Vec<String> {
 }
 
 /// A program's name without its directory, its version and `.exe`.
-fn program(word: &str) -> &str {
+pub(super) fn program_name(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     name.trim_end_matches(".exe")
         .trim_end_matches(|character: char| character.is_ascii_digit() || ".-".contains(character))
@@ -177,7 +181,7 @@ fn unpinned(words: &[&str]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for fetcher in FETCHERS {
         let is_it =
-            |start: &usize| program(words[*start]) == fetcher[0] && words[start + 1..].starts_with(&fetcher[1..]);
+            |start: &usize| program_name(words[*start]) == fetcher[0] && words[start + 1..].starts_with(&fetcher[1..]);
         let package = (0..words.len()).find(is_it).and_then(|start| package(&words[start + fetcher.len()..]));
         found.extend(package.filter(|package| !is_pinned(package)));
     }
@@ -230,6 +234,6 @@ fn variables(text: &str) -> impl Iterator<Item = String> {
         Part::Variable { name, .. } => Some(name.to_owned()),
         Part::Secret(name) => Some(format!("secret {name}")),
         // A server with a reference that means nothing is not started.
-        Part::Text(_) | Part::Foreign(_) | Part::Unclosed => None,
+        Part::Text(_) | Part::Project | Part::Foreign(_) | Part::Unclosed => None,
     })
 }

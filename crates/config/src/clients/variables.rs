@@ -47,7 +47,7 @@ fn our_reference(inner: &str) -> Option<Piece> {
         Part::Variable { name, default } => {
             Some(Piece::Variable { name: name.to_owned(), default: default.map(str::to_owned) })
         }
-        Part::Text(_) | Part::Foreign(_) | Part::Unclosed => None,
+        Part::Text(_) | Part::Project | Part::Foreign(_) | Part::Unclosed => None,
     }
 }
 

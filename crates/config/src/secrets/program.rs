@@ -97,14 +97,15 @@ impl Program {
         }
     }
 
-    /// It gets the user's environment, since it is the user's program: a session's bus, an agent's socket.
+    /// It gets the user's environment, since it is the user's program: a session's bus, an agent's socket. It starts in
+    /// the root directory: interpreters load modules of the directory they start in, and a repository may be there.
     fn start(&self, around: &Surroundings) -> io::Result<Child> {
         let input = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
         Command::new(self.found(around)?)
             .args(&self.arguments)
             .env_clear()
             .envs(around.env.iter().map(|(name, value)| (name, value)))
-            .current_dir(&around.cwd)
+            .current_dir("/")
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

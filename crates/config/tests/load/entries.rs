@@ -79,7 +79,7 @@ fn the_message_says_what_to_do() {
 fn everything_an_entry_may_say_arrives() {
     let mut world = World::new();
     world.set("TOKEN", "hush");
-    world.write("project/vars", "FROM_FILE=1\nA=lost\n");
+    world.write("home/vars", "FROM_FILE=1\nA=lost\n");
     let entry = r#"{"mcpServers": {"x": {
         "command": "${TOOL:-run}", "args": ["--key", "${TOKEN}", "$${x}"], "cwd": "sub", "env": {"A": "${TOKEN}"},
         "envVars": ["HANDED"], "envFile": "vars", "trust": true, "lazy": true, "includeTools": ["a*"], "excludeTools": ["b"],
@@ -92,7 +92,7 @@ fn everything_an_entry_may_say_arrives() {
     assert_eq!(spec.program, "run");
     assert_eq!(spec.args, ["--key", "hush", "${x}"]);
     assert_eq!(spec.hidden.iter().map(|secret| secret.reveal()).collect::<Vec<_>>(), ["hush"]);
-    assert_eq!(spec.cwd.as_deref(), Some(world.path("project/sub").as_path()));
+    assert_eq!(spec.cwd.as_deref(), Some(world.path("home/sub").as_path()));
     let env: Vec<_> = spec
         .env
         .iter()

@@ -6,5 +6,6 @@ mod entries;
 mod hostile;
 mod layers;
 mod providers;
+mod sites;
 mod support;
 mod watching;

@@ -55,7 +55,7 @@ fn provider(world: &World, name: &str) -> ProviderSettings {
 fn resolved(world: &World, name: &str) -> Result<ResolvedProvider, String> {
     let settings = world.load().settings;
     let secrets = |name: &str| if name == "kept" { Ok("hush".to_owned()) } else { Err("nobody keeps it".to_owned()) };
-    let with = Resolving { around: &world.around, settings: &settings, secrets: &secrets };
+    let with = Resolving { around: &world.around, settings: &settings, secrets: &secrets, places: &world.places };
     provider(world, name).resolve(&with).map_err(|problem| told(&[problem]).remove(0))
 }
 
@@ -78,7 +78,7 @@ fn everything_it_says_is_typed_and_expanded() {
     assert_eq!(found.base_url.unwrap().as_str(), "http://127.0.0.1:8080/v1");
     assert_eq!((found.api_key.unwrap().reveal(), found.proxy.unwrap().reveal()), ("hush", "http://p:1"));
     assert_eq!((found.headers[0].0.as_str(), found.headers[0].1.reveal()), ("X-Team", "blue"));
-    assert_eq!(found.ca, [world.path("project/ca.pem")]);
+    assert_eq!(found.ca, [world.path("home/ca.pem")]);
 }
 
 #[test]

@@ -23,6 +23,7 @@ impl World {
             user: root.join("home/config.json"),
             project: root.join("project"),
             approvals: root.join("state/approvals.json"),
+            server_dirs: root.join("state/servers"),
             ..Places::default()
         };
         let around = Surroundings { env: vec![("PATH".into(), "/usr/bin:/bin".into())], cwd: root.join("project") };
@@ -52,7 +53,8 @@ impl World {
     pub fn resolve(&self, name: &str) -> Result<ServerEntry, Vec<Problem>> {
         let config = self.load();
         let secrets = |name: &str| Err(format!("nobody keeps {name}"));
-        let with = Resolving { around: &self.around, settings: &config.settings, secrets: &secrets };
+        let with =
+            Resolving { around: &self.around, settings: &config.settings, secrets: &secrets, places: &self.places };
         config.server(name).unwrap_or_else(|| panic!("no {name}: {:?}", config.problems)).resolve(&with)
     }
 }

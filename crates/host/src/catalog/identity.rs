@@ -22,7 +22,7 @@ pub fn identity(spec: &ServerSpec) -> String {
 }
 
 fn stdio(digest: &mut Parts, spec: &StdioSpec) {
-    let StdioSpec { program, args, cwd, env, inherit_env, hidden: _ } = spec;
+    let StdioSpec { program, args, cwd, env, inherit_env, hidden: _, launch_check: _ } = spec;
     digest.list([&b"stdio"[..], program.as_encoded_bytes()]);
     digest.list(args.iter().map(|argument| argument.as_encoded_bytes()));
     digest.list(cwd.iter().map(|folder| folder.as_os_str().as_encoded_bytes()));

@@ -11,6 +11,7 @@ use wharf_spec::ServerName;
 pub use flags::Flags;
 pub use told::{Added, tell};
 
+use crate::command::configuration::relative;
 use crate::configured::{problems_of, told as line_of};
 use crate::failure::{Ending, Failure, Outcome};
 use crate::question;
@@ -19,7 +20,8 @@ use crate::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A server you add is approved by that. A secret is best kept elsewhere: write ${VARIABLE} or ${secret:NAME} in its
+A server you add is approved by that. One of --scope global starts in a private directory of its own, wherever you are;
+--cwd '${project}' starts it in the project's, which you approve once for each project. A secret is best kept elsewhere: write ${VARIABLE} or ${secret:NAME} in its
 place (wharf secret set NAME). A value of - is asked for, unseen; in a pipe it is a line of the standard input.
 
 Examples:
@@ -110,7 +112,7 @@ pub async fn run(args: Args, session: &Session) -> Outcome {
     for (place, secret) in asked.iter().zip(&secrets) {
         entry::fill(&mut entry, place, secret);
     }
-    store(session, &name, &entry, &args.storing)
+    store(session, &name, entry, &args.storing).await
 }
 
 /// What a server is called.
@@ -121,7 +123,9 @@ pub fn server_name(id: &str) -> Result<ServerName, Failure> {
 }
 
 /// Checks an entry, writes it and says so.
-pub fn store(session: &Session, name: &ServerName, entry: &Map<String, Value>, storing: &Storing) -> Outcome {
+pub async fn store(session: &Session, name: &ServerName, mut entry: Map<String, Value>, storing: &Storing) -> Outcome {
+    relative::settle(session, storing.scope, name.as_str(), &mut entry).await;
+    let entry = &entry;
     let draft = describe(name, entry);
     // An entry that only switches a lower one off describes no server.
     let is_switch = entry.keys().all(|key| key == "enabled") && entry.get("enabled") == Some(&Value::Bool(false));

@@ -38,7 +38,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         "-" => object(&stdin::read_all().await.map_err(Failure::other)?)?,
         text => object(text)?,
     };
-    store(session, &name, &entry, &args.storing)
+    store(session, &name, entry, &args.storing).await
 }
 
 /// The object a text is. What it says is not repeated: it may hold secrets.

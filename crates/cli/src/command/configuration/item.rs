@@ -118,7 +118,7 @@ pub fn state(server: &Configured, config: &Config) -> &'static str {
         Approval::Changed => "changed",
         _ if is_shadowed(server, config) => "replaced",
         _ if !server.enabled => "disabled",
-        Approval::NotNeeded | Approval::Approved => "enabled",
+        Approval::NotNeeded | Approval::Approved(_) => "enabled",
     }
 }
 
@@ -128,7 +128,7 @@ pub fn is_shadowed(server: &Configured, config: &Config) -> bool {
 }
 
 fn is_approved(server: &Configured) -> bool {
-    matches!(server.approval, Approval::NotNeeded | Approval::Approved)
+    matches!(server.approval, Approval::NotNeeded | Approval::Approved(_))
 }
 
 /// How it is reached; of a broken one, what its keys hint at.

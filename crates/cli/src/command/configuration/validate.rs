@@ -82,6 +82,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 fn alone(session: &Session, file: &Path) -> Places {
     Places {
         project: session.configuration.places.project.clone(),
+        server_dirs: session.configuration.places.server_dirs.clone(),
         flags: vec![session.surroundings.cwd.join(file)],
         only_flags: true,
         ..Places::default()
@@ -107,7 +108,8 @@ fn everything_wrong(session: &Session, config: &Config) -> Vec<Problem> {
 /// What cannot be expanded. Secrets are taken to be there: asking for one may run a program.
 fn unresolved(session: &Session, config: &Config, server: &Configured) -> Vec<Problem> {
     let secrets = |_: &str| Ok("secret".to_owned());
-    let with = Resolving { around: &session.surroundings, settings: &config.settings, secrets: &secrets };
+    let (around, places) = (&session.surroundings, &session.configuration.places);
+    let with = Resolving { around, settings: &config.settings, secrets: &secrets, places };
     // What is wrong with the entry itself was told when it was read.
     if server.described.is_err() {
         return Vec::new();

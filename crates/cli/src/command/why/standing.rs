@@ -6,7 +6,7 @@ use wharf_config::{Approval, Config, Configured, Reference, Referred, Severity};
 use wharf_spec::{Surroundings, Untrusted};
 
 use super::{Report, barred};
-use crate::configured::{ADD, told};
+use crate::configured::{ADD, told, unapproved};
 use crate::failure::Failure;
 use crate::nearest::suggestion;
 use crate::probe::{Broken, Code, STDIO, Step, StepState};
@@ -31,7 +31,7 @@ pub fn placed(server: &Configured, config: &Config, _: &Session) -> Checked {
             (step, Some(Broken { code: Code::ConfigBroken, failure }))
         }
         // One that is not approved is no better for being switched on.
-        Ok(_) if !server.enabled && matches!(server.approval, Approval::NotNeeded | Approval::Approved) => {
+        Ok(_) if !server.enabled && matches!(server.approval, Approval::NotNeeded | Approval::Approved(_)) => {
             (failed(step).evidence(["it is switched off".to_owned()]), barred(server, Code::ConfigDisabled))
         }
         Ok(_) => (step, None),
@@ -45,7 +45,7 @@ fn beside<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Item 
         match other.approval {
             Approval::Needed => format!("{place} would replace it once it is approved"),
             Approval::Changed => format!("{place} would replace it, but has changed since it was approved"),
-            Approval::NotNeeded | Approval::Approved => format!("replaces {place}"),
+            Approval::NotNeeded | Approval::Approved(_) => format!("replaces {place}"),
         }
     })
 }
@@ -61,10 +61,8 @@ fn warnings<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Ite
 pub fn approval(server: &Configured, _: &Config, _: &Session) -> Checked {
     let (state, detail, code) = match server.approval {
         Approval::NotNeeded => (StepState::Ok, "not needed: it is your own", None),
-        Approval::Approved => (StepState::Ok, "you have approved it", None),
-        Approval::Needed => {
-            (StepState::Failed, "the project brings it along, and you have not approved it", Some(Code::ApprovalNeeded))
-        }
+        Approval::Approved(_) => (StepState::Ok, "you have approved it", None),
+        Approval::Needed => (StepState::Failed, unapproved(server), Some(Code::ApprovalNeeded)),
         Approval::Changed => (StepState::Failed, "it has changed since you approved it", Some(Code::ApprovalChanged)),
     };
     (Step::new("approval", state, detail), code.and_then(|code| barred(server, code)))

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use super::{Hold, Open, Opening, ServerProcess, Start, Transport};
+use super::{Hold, Open, Opening, ServerProcess, Start, Transport, check_launch};
 use crate::error::ConnectCause;
 use crate::guard::{LaunchError, launch};
 use crate::process_log::{Logging, ProcessNote};
@@ -44,6 +44,7 @@ impl Start for Arc<Prepared> {
 
 /// Starts the server and the task that drives its streams.
 async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCause> {
+    check_launch(prepared.launch_check.as_ref(), Some(&prepared.program)).await?;
     let errand = prepared.errand(opening.limits.orphan_grace);
     let (process, streams) = launch(errand, opening.guard.clone()).await.map_err(|error| match error {
         LaunchError::Server(error) if is_about_the_file(&error) => {

@@ -4,12 +4,11 @@
 //! crosses but a short list and what the entry names.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use wharf_spec::{EnvValue, StdioSpec, Surroundings};
+use wharf_spec::{EnvValue, LaunchCheck, ProgramError, StdioSpec, Surroundings, find_program, trusted_path};
 
 use crate::error::ConnectCause;
 use crate::guard::Errand;
@@ -60,6 +59,7 @@ pub(crate) struct Prepared {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     cwd: PathBuf,
+    pub launch_check: Option<LaunchCheck>,
 }
 
 impl Prepared {
@@ -89,25 +89,26 @@ pub(crate) fn prepare(spec: &StdioSpec, surroundings: &Surroundings) -> Result<P
     }
     let env = environment(spec, surroundings);
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
-    let program = resolve(&spec.program, &path, &cwd, project(surroundings))?;
-    Ok(Prepared { program, args: spec.args.clone(), env, cwd })
+    let program = find_program(&spec.program, &path, &cwd, surroundings).map_err(|error| not_found(spec, error))?;
+    Ok(Prepared { program, args: spec.args.clone(), env, cwd, launch_check: spec.launch_check.clone() })
 }
 
-/// The directory whose programs are not trusted by name alone: where we were started, unless that is the home directory
-/// or above it, where people keep programs of their own.
-fn project(surroundings: &Surroundings) -> Option<&Path> {
-    let home = surroundings.var("HOME").map(Path::new);
-    let is_home = home.is_some_and(|home| home.starts_with(&surroundings.cwd));
-    (!is_home && surroundings.cwd.parent().is_some()).then_some(surroundings.cwd.as_path())
+fn not_found(spec: &StdioSpec, error: ProgramError) -> ConnectCause {
+    match error {
+        ProgramError::NotFound { searched } => {
+            ConnectCause::CommandNotFound { program: PathBuf::from(&spec.program), searched }
+        }
+        ProgramError::NotExecutable { file, error } => ConnectCause::NotExecutable { program: file, error },
+    }
 }
 
 fn environment(spec: &StdioSpec, surroundings: &Surroundings) -> Vec<(OsString, OsString)> {
-    let crosses = |name: &OsStr| {
-        let name = name.to_string_lossy();
-        if spec.inherit_env { !is_loader(&name) } else { ALWAYS.contains(&&*name) || name.starts_with("LC_") }
+    let crosses = |name: &str| {
+        if spec.inherit_env { !is_loader(name) } else { ALWAYS.contains(&name) || name.starts_with("LC_") }
     };
+    let inherited = surroundings.env.iter().filter(|(name, _)| crosses(&name.to_string_lossy()));
     let mut env: Vec<(OsString, OsString)> =
-        surroundings.env.iter().filter(|(name, _)| crosses(name)).cloned().collect();
+        inherited.map(|(name, value)| (name.clone(), inherited_value(name, value, spec, surroundings))).collect();
     for (name, value) in &spec.env {
         env.retain(|(known, _)| known != name);
         let value = match value {
@@ -122,55 +123,34 @@ fn environment(spec: &StdioSpec, surroundings: &Surroundings) -> Vec<(OsString, 
     env
 }
 
+/// The value of a variable that every server gets: a search path without the project's entries, a proxy without its
+/// credentials. An entry that names the variable gets the whole value, and so does one that inherits everything, but for
+/// the search path.
+fn inherited_value(name: &OsStr, value: &OsStr, spec: &StdioSpec, surroundings: &Surroundings) -> OsString {
+    match name.to_str() {
+        Some("PATH") => trusted_path(value, surroundings),
+        Some(name) if is_proxy(name) && !spec.inherit_env => without_credentials(value),
+        _ => value.to_owned(),
+    }
+}
+
+fn is_proxy(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    name.ends_with("_PROXY") && name != "NO_PROXY"
+}
+
+/// A proxy's address without user name and password. An address that is not text is left out whole.
+fn without_credentials(proxy: &OsStr) -> OsString {
+    let Some(text) = proxy.to_str() else { return OsString::new() };
+    let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let Some(at) = rest[..end].rfind('@') else { return proxy.to_owned() };
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    format!("{scheme}{separator}{}", &rest[at + 1..]).into()
+}
+
 fn is_loader(name: &str) -> bool {
     name.starts_with("LD_") || name.starts_with("DYLD_") || LOADERS.contains(&name)
-}
-
-/// A path is taken as it is, from the server's directory; a name is looked up in the absolute entries of `PATH` that
-/// are not inside the project, where anybody could have put it.
-fn resolve(program: &OsStr, path: &OsStr, cwd: &Path, project: Option<&Path>) -> Result<PathBuf, ConnectCause> {
-    let given = Path::new(program);
-    if program.is_empty() {
-        return Err(ConnectCause::CommandNotFound { program: PathBuf::new(), searched: Vec::new() });
-    }
-    if given.components().count() > 1 || given.is_absolute() {
-        let file = cwd.join(given);
-        return match executable(&file) {
-            Ok(()) => Ok(file),
-            Err(error) => Err(ConnectCause::NotExecutable { program: file, error }),
-        };
-    }
-    let trusted = |entry: &PathBuf| entry.is_absolute() && !project.is_some_and(|project| entry.starts_with(project));
-    let searched: Vec<PathBuf> = std::env::split_paths(path).filter(trusted).collect();
-    let mut refused = None;
-    for file in searched.iter().map(|entry| entry.join(given)) {
-        match executable(&file) {
-            Ok(()) => return Ok(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => refused = refused.or(Some((file, error))),
-        }
-    }
-    Err(match refused {
-        Some((program, error)) => ConnectCause::NotExecutable { program, error },
-        None => ConnectCause::CommandNotFound { program: given.to_owned(), searched },
-    })
-}
-
-fn executable(file: &Path) -> io::Result<()> {
-    let data = std::fs::metadata(file)?;
-    if data.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if data.permissions().mode() & 0o111 == 0 {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    // Anything else the C library would hand to a shell, which never happens here. A file that cannot be read is left
-    // to the kernel's judgement.
-    let mut start = [0; 4];
-    match std::fs::File::open(file).and_then(|mut file| file.read(&mut start)) {
-        Ok(_) if !start.starts_with(b"#!") && start != *b"\x7fELF" => Err(io::Error::from_raw_os_error(libc::ENOEXEC)),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -217,44 +197,39 @@ mod tests {
     }
 
     #[test]
-    fn home_and_what_is_above_it_are_no_project() {
-        for (home, cwd, expected) in [
-            ("/home/u", "/home/u", None),
-            ("/home/u", "/home", None),
-            ("/home/u", "/", None),
-            ("/home/u", "/home/u/work", Some("/home/u/work")),
-            ("/home/u", "/tmp", Some("/tmp")),
-        ] {
-            let mut host = around(&[("HOME", home)]);
-            host.cwd = cwd.into();
-            assert_eq!(project(&host), expected.map(Path::new), "{home} {cwd}");
-        }
+    fn a_proxys_credentials_go_to_servers_that_name_the_variable() {
+        let host = around(&[
+            ("HTTPS_PROXY", "http://me:hush@proxy.example:3128/"),
+            ("http_proxy", "me:hu@sh@proxy.example:3128"),
+            ("ALL_PROXY", "socks5://proxy.example"),
+            ("NO_PROXY", "a@b,localhost"),
+        ]);
+        let mut spec = StdioSpec { program: "sh".into(), ..StdioSpec::default() };
+        assert_eq!(
+            names(&environment(&spec, &host)),
+            [
+                "ALL_PROXY=socks5://proxy.example",
+                "HTTPS_PROXY=http://proxy.example:3128/",
+                "NO_PROXY=a@b,localhost",
+                "http_proxy=proxy.example:3128",
+            ]
+        );
+        spec.env = vec![("HTTPS_PROXY".into(), EnvValue::Inherit)];
+        assert!(
+            names(&environment(&spec, &host)).contains(&"HTTPS_PROXY=http://me:hush@proxy.example:3128/".to_owned())
+        );
     }
 
     #[test]
-    fn a_name_is_never_found_in_the_project_or_by_a_relative_entry() {
-        let project = std::env::temp_dir().join(format!("wharf-resolve-{}", std::process::id()));
-        let inside = project.join("bin");
-        std::fs::create_dir_all(&inside).unwrap();
-        let evil = inside.join("sh");
-        std::fs::write(&evil, "#!/bin/sh\n").unwrap();
-        std::fs::set_permissions(&evil, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let path = std::env::join_paths([Path::new("."), Path::new("bin"), &inside, Path::new("/bin")]).unwrap();
-        let found = resolve(OsStr::new("sh"), &path, &project, Some(&project));
-        let named = resolve(OsStr::new("bin/sh"), &path, &project, Some(&project));
-        let missing = resolve(OsStr::new("no-such-program"), &path, &project, Some(&project));
-        let at_home = resolve(OsStr::new("sh"), &path, &project, None);
-        std::fs::write(&evil, "echo no shebang\n").unwrap();
-        let script = resolve(OsStr::new("bin/sh"), &path, &project, Some(&project));
-        std::fs::remove_dir_all(&project).unwrap();
-        assert_eq!(found.unwrap(), Path::new("/bin/sh"));
-        assert_eq!(named.unwrap(), evil);
-        assert_eq!(at_home.unwrap(), evil);
-        assert!(
-            matches!(script, Err(ConnectCause::NotExecutable { error, .. }) if error.raw_os_error() == Some(libc::ENOEXEC))
-        );
-        assert!(
-            matches!(missing, Err(ConnectCause::CommandNotFound { searched, .. }) if searched == [Path::new("/bin")])
-        );
+    fn programs_that_a_server_starts_are_not_searched_for_in_the_project() {
+        let mut host = around(&[("PATH", "bin:/repo/bin:/usr/bin"), ("HOME", "/home/u")]);
+        host.cwd = "/repo".into();
+        let mut spec = StdioSpec { program: "sh".into(), ..StdioSpec::default() };
+        for inherit_env in [false, true] {
+            spec.inherit_env = inherit_env;
+            assert!(names(&environment(&spec, &host)).contains(&"PATH=/usr/bin".to_owned()), "{inherit_env}");
+        }
+        spec.env = vec![("PATH".into(), EnvValue::Plain("/repo/bin".into()))];
+        assert!(names(&environment(&spec, &host)).contains(&"PATH=/repo/bin".to_owned()));
     }
 }

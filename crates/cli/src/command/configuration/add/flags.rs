@@ -25,7 +25,7 @@ pub struct Flags {
     /// A variable of the program: NAME=VALUE, or NAME to hand down your own; may be repeated
     #[arg(long, short, value_name = "NAME[=VALUE]", help_heading = "Server")]
     pub env: Vec<String>,
-    /// Where the program runs
+    /// Where the program runs: a directory, or '${project}' for that of the project it is used in
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub cwd: Option<PathBuf>,
     #[command(flatten)]

@@ -1,0 +1,167 @@
+//! Finding the file behind a command. Looks at the file system and starts nothing.
+//!
+//! One function serves the question that shows a program and the start that runs it, so that both mean the same file.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::Surroundings;
+
+/// The error number of a file that is neither a binary nor a script with an interpreter.
+const ENOEXEC: i32 = 8;
+
+/// Why there is no program to start.
+#[derive(Debug)]
+pub enum ProgramError {
+    /// No directory of the search path has a program of this name.
+    NotFound {
+        /// The directories that were searched.
+        searched: Vec<PathBuf>,
+    },
+    /// There is a file, and the system cannot execute it.
+    NotExecutable {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// Returns the file that a command means: a path resolves against `base`, a name is searched for in `path`.
+///
+/// Relative entries of `path` and those inside the working directory are passed over, so that a repository cannot put
+/// its own program in front of the user's.
+pub fn find_program(
+    program: &OsStr,
+    path: &OsStr,
+    base: &Path,
+    surroundings: &Surroundings,
+) -> Result<PathBuf, ProgramError> {
+    let given = Path::new(program);
+    if program.is_empty() {
+        return Err(ProgramError::NotFound { searched: Vec::new() });
+    }
+    if given.components().count() > 1 || given.is_absolute() {
+        let file = base.join(given);
+        return match check_executable(&file) {
+            Ok(()) => Ok(file),
+            Err(error) => Err(ProgramError::NotExecutable { file, error }),
+        };
+    }
+    search(given, path, surroundings)
+}
+
+fn search(name: &Path, path: &OsStr, surroundings: &Surroundings) -> Result<PathBuf, ProgramError> {
+    let searched: Vec<PathBuf> = trusted_entries(path, surroundings).collect();
+    let mut refused = None;
+    for file in searched.iter().map(|entry| entry.join(name)) {
+        match check_executable(&file) {
+            Ok(()) => return Ok(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => refused = refused.or(Some((file, error))),
+        }
+    }
+    Err(match refused {
+        Some((file, error)) => ProgramError::NotExecutable { file, error },
+        None => ProgramError::NotFound { searched },
+    })
+}
+
+/// Returns a search path without the entries that [`find_program`] passes over: the one that a server inherits.
+pub fn trusted_path(path: &OsStr, surroundings: &Surroundings) -> OsString {
+    // Joining fails only for entries with a colon, and none of them has one after splitting.
+    std::env::join_paths(trusted_entries(path, surroundings)).unwrap_or_default()
+}
+
+fn trusted_entries(path: &OsStr, surroundings: &Surroundings) -> impl Iterator<Item = PathBuf> {
+    let project = untrusted_directory(surroundings);
+    std::env::split_paths(path)
+        .filter(move |entry| entry.is_absolute() && !project.is_some_and(|project| entry.starts_with(project)))
+}
+
+/// The directory whose programs are not trusted by name alone: the working directory, unless it is the home directory or
+/// above it, where people keep programs of their own.
+fn untrusted_directory(surroundings: &Surroundings) -> Option<&Path> {
+    let home = surroundings.var("HOME").map(Path::new);
+    let is_home = home.is_some_and(|home| home.starts_with(&surroundings.cwd));
+    (!is_home && surroundings.cwd.parent().is_some()).then_some(surroundings.cwd.as_path())
+}
+
+fn check_executable(file: &Path) -> io::Result<()> {
+    let data = std::fs::metadata(file)?;
+    if data.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if data.permissions().mode() & 0o111 == 0 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    if !data.is_file() {
+        return Err(io::Error::from_raw_os_error(ENOEXEC));
+    }
+    // The C library hands any other file to a shell, which never happens here. A file that cannot be read is left to the
+    // kernel's judgement.
+    let mut start = [0; 4];
+    match std::fs::File::open(file).and_then(|mut file| file.read(&mut start)) {
+        Ok(_) if !start.starts_with(b"#!") && start != *b"\x7fELF" => Err(io::Error::from_raw_os_error(ENOEXEC)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surroundings(home: &str, cwd: &Path) -> Surroundings {
+        Surroundings { env: vec![("HOME".into(), home.into())], cwd: cwd.to_owned() }
+    }
+
+    #[test]
+    fn the_home_directory_and_its_parents_are_trusted() {
+        for (home, cwd, expected) in [
+            ("/home/u", "/home/u", None),
+            ("/home/u", "/home", None),
+            ("/home/u", "/", None),
+            ("/home/u", "/home/u/work", Some("/home/u/work")),
+            ("/home/u", "/tmp", Some("/tmp")),
+        ] {
+            let surroundings = surroundings(home, Path::new(cwd));
+            assert_eq!(untrusted_directory(&surroundings), expected.map(Path::new), "{home} {cwd}");
+        }
+    }
+
+    #[test]
+    fn an_inherited_search_path_has_no_relative_entry_and_none_of_the_project() {
+        let surroundings = surroundings("/home/u", Path::new("/work/repo"));
+        let path = OsStr::new("bin:/work/repo/node_modules/.bin:.::/usr/bin:/work/repository/bin:/bin");
+        assert_eq!(trusted_path(path, &surroundings), "/usr/bin:/work/repository/bin:/bin");
+    }
+
+    #[test]
+    fn a_name_is_never_found_in_the_project_or_by_a_relative_entry() {
+        let project = std::env::temp_dir().join(format!("wharf-program-{}", std::process::id()));
+        let inside = project.join("bin");
+        std::fs::create_dir_all(&inside).unwrap();
+        let evil = inside.join("sh");
+        std::fs::write(&evil, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&evil, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = std::env::join_paths([Path::new("."), Path::new("bin"), &inside, Path::new("/bin")]).unwrap();
+        let (strange, at_home) = (surroundings("/home/u", &project), surroundings(project.to_str().unwrap(), &project));
+        let find = |program: &str, surroundings: &_| find_program(OsStr::new(program), &path, &project, surroundings);
+        let found = find("sh", &strange);
+        let named = find("bin/sh", &strange);
+        let missing = find("no-such-program", &strange);
+        let at_home = find("sh", &at_home);
+        std::fs::write(&evil, "echo no shebang\n").unwrap();
+        let script = find("bin/sh", &strange);
+        std::fs::remove_dir_all(&project).unwrap();
+        assert_eq!(found.unwrap(), Path::new("/bin/sh"));
+        assert_eq!(named.unwrap(), evil);
+        assert_eq!(at_home.unwrap(), evil);
+        assert!(
+            matches!(script, Err(ProgramError::NotExecutable { error, .. }) if error.raw_os_error() == Some(ENOEXEC))
+        );
+        assert!(matches!(missing, Err(ProgramError::NotFound { searched }) if searched == [Path::new("/bin")]));
+    }
+}
