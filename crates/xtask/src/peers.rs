@@ -8,7 +8,7 @@
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::run::{Outcome, root, run, say, target};
 
@@ -29,8 +29,42 @@ pub fn install() -> Outcome<PathBuf> {
             install_python(&requirements, &home.join(python))
         })?;
     }
+    let launched = pins.join("launchers.txt");
+    when_changed(&home.join("launchers/.stamp"), std::slice::from_ref(&launched), || fill_caches(&launched, &home))?;
     say!("peers are in {}", home.display());
     Ok(home)
+}
+
+/// Fills caches of npx and uvx with the packages of a list, so that tests can use both launchers offline.
+fn fill_caches(list: &Path, home: &Path) -> Outcome {
+    say!("filling the caches of npx and uvx");
+    let caches = home.join("launchers");
+    fs::create_dir_all(&caches)?;
+    for line in fs::read_to_string(list)?.lines() {
+        let [launcher, package, command] = line.split(' ').collect::<Vec<_>>()[..] else {
+            return Err(format!("not `LAUNCHER PACKAGE COMMAND`: {line}").into());
+        };
+        match launcher {
+            "npx" => run(Command::new("npm")
+                .args(["exec", "--yes", "--loglevel=error", "--package", package, "--cache"])
+                .arg(caches.join("npm"))
+                .args(["--", "true"])
+                // Below the target folder npm would find the packages of the other peers and install nothing.
+                .current_dir("/"))?,
+            _ => run(Command::new(home.join("py1/bin/uvx"))
+                .args(["--quiet", "--from", package, command, "--help"])
+                .env("UV_CACHE_DIR", caches.join("uv"))
+                .stdout(Stdio::null())
+                .current_dir(&caches))?,
+        }
+    }
+    // A cache belongs to the registry it was filled from, whichever is configured here.
+    let registry = Command::new("npm").args(["config", "get", "registry"]).output()?.stdout;
+    let registry = String::from_utf8_lossy(&registry);
+    let npm = format!("offline=true\nregistry={}\ncache={}\n", registry.trim(), caches.join("npm").display());
+    fs::write(caches.join("npmrc"), npm)?;
+    fs::write(caches.join("uv.toml"), format!("offline = true\ncache-dir = {:?}\n", caches.join("uv")))?;
+    Ok(fs::copy(list, caches.join("launchers.txt")).map(drop)?)
 }
 
 /// Installs the command lines of others, which only a benchmark needs; gives the folder of their packages.
