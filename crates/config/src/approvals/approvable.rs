@@ -204,7 +204,7 @@ impl Facts<'_> {
         let python_path = self.variable(stdio, "PYTHONPATH").unwrap_or_default();
         let python_path = std::env::split_paths(&python_path).map(|path| cwd.join(path)).collect();
         let line = CommandLine { words: &words, cwd: &cwd, python_path };
-        for (label, file) in line.entry_points() {
+        for (file, label) in line.entry_points() {
             let named = format!("{label}, {}", look::spelt(&file));
             let content = self.contents.describe(&file);
             self.add_which("file", &named, content);

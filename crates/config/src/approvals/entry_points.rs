@@ -4,7 +4,7 @@
 //! Finding them is best effort and starts nothing. A file that is not there yet is not listed; when it appears, the list
 //! changes, and with it the digest of the approval.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -51,8 +51,8 @@ pub(super) struct CommandLine<'a> {
     pub python_path: Vec<PathBuf>,
 }
 
-/// Files that a command line runs or reads at its start, each with the words that name it.
-pub(super) type EntryPoints = BTreeSet<(String, PathBuf)>;
+/// Files that a command line runs or reads at its start, each with the words that first name it.
+pub(super) type EntryPoints = BTreeMap<PathBuf, String>;
 
 impl CommandLine<'_> {
     /// Finds every file. Blocks.
@@ -138,7 +138,8 @@ impl CommandLine<'_> {
 
     fn add(&self, found: &mut EntryPoints, label: String, path: PathBuf) {
         if path.is_file() {
-            found.insert((label, path));
+            // Without `.` in the middle, so that a file is listed once however it is spelt.
+            found.entry(path.components().collect()).or_insert(label);
         }
     }
 }
@@ -200,7 +201,7 @@ mod tests {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let line = CommandLine { words: &words, cwd: folder.path(), python_path: vec![folder.path().join("lib")] };
         let name = |path: &Path| path.strip_prefix(folder.path()).unwrap().display().to_string().replace("./", "");
-        let found: BTreeSet<String> = line.entry_points().iter().map(|(_, path)| name(path)).collect();
+        let found: BTreeSet<String> = line.entry_points().keys().map(|path| name(path)).collect();
         found.into_iter().collect()
     }
 
