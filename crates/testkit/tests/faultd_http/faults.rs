@@ -1,5 +1,10 @@
 //! A dozen faults of Streamable HTTP, seen on the wire.
 
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::set_socket_linger;
 use serde_json::{Value, json};
 use wharf_testkit::http_cases::{CASES, Era, Form};
 
@@ -172,6 +177,21 @@ fn a_connection_is_reset() {
     let (server, mut wire) = struck(Era::Modern, &["H17-reset"]);
     assert!(wire.is_reset());
     server.end();
+}
+
+/// On a loaded machine the reset arrives before the request is written.
+#[test]
+fn a_reset_is_seen_by_a_write_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (server_end, _) = listener.accept().unwrap();
+    set_socket_linger(&server_end, Some(Duration::ZERO)).unwrap();
+    drop(server_end);
+    let mut watched = [PollFd::new(&stream, PollFlags::empty())];
+    assert_eq!(poll(&mut watched, Some(&Timespec { tv_sec: 10, tv_nsec: 0 })), Ok(1), "the reset arrives");
+    let mut wire = Wire::new(stream);
+    wire.post(Era::Modern, &note(Era::Modern, 2));
+    assert!(wire.is_reset());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A client that is only as clever as these tests need: HTTP written and read by hand.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -47,9 +47,7 @@ impl Fixture {
     }
 
     pub fn connect_to(&self, address: &str) -> Wire {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(SOON)).unwrap();
-        Wire { input: BufReader::new(stream), session: None }
+        Wire::new(TcpStream::connect(address).unwrap())
     }
 
     /// A connection on which the opening has been made.
@@ -98,6 +96,8 @@ impl Drop for Fixture {
 pub struct Wire {
     input: BufReader<TcpStream>,
     pub session: Option<String>,
+    /// Set once a request met a reset while it was written. The kernel reports a reset once: the next read sees EOF.
+    reset_while_writing: bool,
 }
 
 pub struct Head {
@@ -112,11 +112,21 @@ impl Head {
 }
 
 impl Wire {
+    pub fn new(stream: TcpStream) -> Wire {
+        stream.set_read_timeout(Some(SOON)).unwrap();
+        Wire { input: BufReader::new(stream), session: None, reset_while_writing: false }
+    }
+
+    /// Sends a request in one write. A server may reset the connection before it has read the whole request.
     pub fn send(&mut self, verb: &str, target: &str, headers: &str, body: &str) {
         let mut stream = self.input.get_ref();
         let session = self.session.iter().map(|id| format!("Mcp-Session-Id: {id}\r\n")).collect::<String>();
         let length = body.len();
-        write!(stream, "{verb} {target} HTTP/1.1\r\n{session}{headers}Content-Length: {length}\r\n\r\n{body}").unwrap();
+        let head = format!("{verb} {target} HTTP/1.1\r\n{session}{headers}Content-Length: {length}\r\n\r\n");
+        match stream.write_all(format!("{head}{body}").as_bytes()) {
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => self.reset_while_writing = true,
+            written => written.unwrap(),
+        }
     }
 
     pub fn post(&mut self, era: Era, message: &Value) {
@@ -209,10 +219,10 @@ impl Wire {
         bytes
     }
 
-    /// Whether the connection ends with a reset, whatever comes before that.
+    /// Whether the connection ends with a reset, met by a write or by a read, whatever comes before that.
     pub fn is_reset(&mut self) -> bool {
         let end = self.input.read_to_end(&mut Vec::new());
-        end.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
+        self.reset_while_writing || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
     }
 
     /// Reads without keeping it, up to `most` bytes, and says how much there was.
