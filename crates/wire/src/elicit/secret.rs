@@ -1,9 +1,13 @@
 //! Whether a field asks for a secret, whatever letters it is spelt with.
 
+mod pairs;
+#[cfg(test)]
+mod tests;
+
 use super::{Field, FieldKind, TextFormat};
 
 /// Spelt anywhere in a text, also across spaces and punctuation.
-const PHRASES: [&str; 42] = [
+const PHRASES: [&str; 86] = [
     "password",
     "passwort",
     "passwd",
@@ -46,6 +50,50 @@ const PHRASES: [&str; 42] = [
     "onetimecode",
     "onetimepass",
     "socialsecuritynumber",
+    "authenticatorcode",
+    "walletmnemonic",
+    "mnemonicphrase",
+    "sessioncookie",
+    "banklogin",
+    "einmalcode",
+    "bestätigungscode",
+    "sicherheitscode",
+    "verificatiecode",
+    "beveiligingscode",
+    "codedesécurité",
+    "codedevérification",
+    "códigodeseguridad",
+    "códigodeverificación",
+    "验证码",
+    "驗證碼",
+    "認証コード",
+    "ワンタイム",
+    "인증번호",
+    "인증코드",
+    "wiederherstellungsphrase",
+    "wiederherstellungsschlüssel",
+    "phrasederécupération",
+    "herstelzin",
+    "助记词",
+    "助記詞",
+    "ニーモニック",
+    "니모닉",
+    "privatschlüssel",
+    "privésleutel",
+    "idrsa",
+    "ided25519",
+    "私钥",
+    "私鑰",
+    "秘密鍵",
+    "개인키",
+    "sitzungscookie",
+    "phpsessid",
+    "jsessionid",
+    "会话cookie",
+    "bankzugang",
+    "网银登录",
+    "網銀登入",
+    "ネットバンキングのログイン",
 ];
 /// Words of their own; the first means a secret only as a text.
 const WORDS: [&str; 11] = ["token", "pwd", "passw", "secret", "senha", "cvv", "cvc", "cvv2", "otp", "totp", "ssn"];
@@ -74,7 +122,13 @@ fn names_a_secret(text: &str, wanted: &[&str]) -> bool {
         let phrase: String = skeleton(phrase).collect();
         letters.contains(&phrase)
     };
-    letters == "pin" || PHRASES.iter().any(spells) || has_word(&text, wanted)
+    letters == "pin" || PHRASES.iter().any(spells) || has_word(&text, wanted) || pairs::name_a_secret(&words(&text))
+}
+
+/// The words of a text, in letters that look alike.
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(|word| skeleton(word).collect()).collect()
 }
 
 /// Whether one of the words stands alone, with signs read as what they are or as the letters they resemble.
@@ -158,107 +212,3 @@ const LOOK_ALIKES: [(char, &str); 23] = [
     ('x', "хχ×ⅹ"),
     ('y', "уγýÿʏү"),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Raw;
-
-    fn field(name: &str, kind: FieldKind) -> Field {
-        Field { name: name.to_owned(), title: None, description: None, required: false, kind, default: None }
-    }
-
-    fn text() -> FieldKind {
-        FieldKind::Text { min_length: None, max_length: None, format: None }
-    }
-
-    #[test]
-    fn secrets_are_known_in_any_spelling() {
-        for name in [
-            "password",
-            "db_password",
-            "userPassword",
-            "PASSWORD",
-            "VPN p\u{430}ssword",
-            "p\u{430}\u{455}\u{455}w\u{43e}rd",
-            "p a s s w o r d",
-            "pass-word",
-            "pa\u{200b}ssword",
-            "passwo\u{301}rd",
-            "P4$$w0rd",
-            "ｐａｓｓｗｏｒｄ",
-            "𝐩𝐚𝐬𝐬𝐰𝐨𝐫𝐝",
-            "𝓟𝓪𝓼𝓼𝔀𝓸𝓻𝓭",
-            "ⓟⓐⓢⓢⓦⓞⓡⓓ",
-            "passphrase",
-            "token",
-            "apiToken",
-            "GitHub token",
-            "your token!",
-            "token2",
-            "$ecret",
-            "s3cret",
-            "t\u{43e}ken",
-            "API key",
-            "api_key",
-            "APIKEY",
-            "AP\u{406} k\u{435}y",
-            "Card number",
-            "credit-card",
-            "CVV",
-            "one-time code",
-            "otp",
-            "PIN",
-            "client secret",
-            "Seed phrase",
-            "Пароль",
-            "contraseña",
-            "密码",
-            "c1ient_secret",
-        ] {
-            assert!(is_asked_by(&field(name, text())), "{name}");
-        }
-    }
-
-    #[test]
-    fn ordinary_fields_are_left_alone() {
-        for name in [
-            "name",
-            "email",
-            "user_name",
-            "passenger",
-            "compass",
-            "tokenizer",
-            "max_tokens",
-            "keyboard",
-            "key",
-            "card",
-            "secretary",
-            "pinned",
-            "shipping",
-            "passport country",
-            "monkey",
-            "code",
-            "description",
-            "Ort",
-            "город",
-        ] {
-            assert!(!is_asked_by(&field(name, text())), "{name}");
-        }
-        let count = FieldKind::Integer { minimum: None, maximum: None };
-        assert!(!is_asked_by(&field("token limit", count.clone())));
-        assert!(is_asked_by(&field("card number", count)));
-        assert!(!is_asked_by(&field("remember the password?", FieldKind::Boolean)));
-    }
-
-    #[test]
-    fn every_text_of_a_field_is_read() {
-        let plain = field("value", text());
-        assert!(!is_asked_by(&plain));
-        assert!(is_asked_by(&Field { title: Some("Password".to_owned()), ..plain.clone() }));
-        assert!(is_asked_by(&Field { description: Some("your API key, please".to_owned()), ..plain.clone() }));
-        assert!(!is_asked_by(&Field { default: Raw::of("password").ok(), ..plain.clone() }));
-        let format = Some(TextFormat::Other("password".to_owned()));
-        assert!(is_asked_by(&Field { kind: FieldKind::Text { min_length: None, max_length: None, format }, ..plain }));
-    }
-}
