@@ -55,6 +55,9 @@ use wharf_spec::Surroundings;
 
 fn main() -> ExitCode {
     wharf_client::guard::run_if_asked();
+    if let Err(error) = wharf_client::guard::protect_memory() {
+        eprintln!("warning: servers can read this program's environment and memory: {error}");
+    }
     panic::explain();
     let cli = command::Cli::read(std::env::args_os().collect());
     let surroundings =

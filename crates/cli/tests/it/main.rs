@@ -20,6 +20,7 @@ mod lists;
 mod logins;
 mod logs;
 mod masking;
+mod memory;
 mod pages;
 mod prompt;
 mod read;

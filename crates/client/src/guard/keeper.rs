@@ -14,12 +14,14 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use rustix::process::{Pid, Signal, WaitOptions, getpgid, kill_process, kill_process_group, wait};
 
 use super::letter::{Errand, KILL, Report, TERMINATE};
-use super::{Exit, sweep, sys};
+use super::{Exit, memory, sweep, sys};
 
 /// Runs the guard. The program it was started in never comes back to its own `main`.
 #[expect(clippy::exit, reason = "a guard is a process of its own and ends here")]
 pub(super) fn run() -> ! {
     sys::close_inherited();
+    // The guard holds its server's secrets. Without this setting it still does its work.
+    let _ = memory::protect_memory();
     std::process::exit(match Keeper::begin() {
         Ok(keeper) => keeper.keep(),
         Err(_) => 127,

@@ -11,6 +11,7 @@
 
 mod keeper;
 mod letter;
+mod memory;
 mod orphans;
 mod sweep;
 mod sys;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use letter::Errand;
+pub use memory::protect_memory;
 pub(crate) use sys::watched;
 pub(crate) use warden::{LaunchError, Process, launch};
 
