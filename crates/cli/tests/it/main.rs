@@ -14,6 +14,7 @@ mod demo;
 mod demo_http;
 mod failures;
 mod fidelity;
+mod guards;
 mod hold;
 mod house;
 mod lists;

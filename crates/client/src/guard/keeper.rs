@@ -11,9 +11,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Pid, Signal, WaitOptions, getpgid, kill_process, kill_process_group, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpgid, kill_process, kill_process_group, set_parent_process_death_signal, wait,
+};
 
 use super::letter::{Errand, KILL, Report, TERMINATE};
+use super::sweep::ProcessMark;
 use super::{Exit, memory, sweep, sys};
 
 /// Runs the guard. The program it was started in never comes back to its own `main`.
@@ -51,7 +54,10 @@ impl Keeper {
         let _ = rustix::process::setsid();
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let children = sys::block_signals()?;
+        // A server may stop its guard and kill the host: the host's end continues the guard, which then cleans up.
+        let _ = set_parent_process_death_signal(Some(Signal::CONT));
         let (errand, streams) = receive(&control)?;
+        ProcessMark::new(&errand.mark).put_on();
         let server = match start(&errand, streams) {
             Ok(server) => server,
             Err(error) => {

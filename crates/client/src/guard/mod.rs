@@ -13,6 +13,7 @@ mod keeper;
 mod letter;
 mod memory;
 mod orphans;
+mod reaped;
 mod sweep;
 mod sys;
 mod warden;

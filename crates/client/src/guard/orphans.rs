@@ -1,13 +1,35 @@
-//! Children nobody waits for any more: guards whose watcher was dropped with its runtime.
+//! Children that no task waits for any more: guards whose watcher was dropped with its runtime.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Child;
 
-/// Takes a child that ends by itself, and sees that nothing of it stays in the process table.
+use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+use super::keeper::pid_of;
+use super::sweep::ProcessMark;
+
+/// Takes a child that ends by itself, and removes it from the process table. A guard that is stopped is continued, and
+/// the processes of one that was killed are swept by its mark.
 ///
 /// Without a runtime only a thread can wait; this one lives as long as the guard's grace, in a case that is rare.
-pub(super) fn leave(mut child: Child) {
+pub(super) fn leave(mut child: Child, mark: Option<ProcessMark>) {
     if matches!(child.try_wait(), Ok(None)) {
         // Where no thread can be had, the entry stays until this process ends.
-        let _ = std::thread::Builder::new().name("wharf-reaper".to_owned()).spawn(move || child.wait());
+        let _ = std::thread::Builder::new().name("wharf-reaper".to_owned()).spawn(move || reap(child, mark));
+    }
+}
+
+fn reap(mut child: Child, mark: Option<ProcessMark>) {
+    let seen = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+    if let Ok(pid) = pid_of(&child) {
+        while let Ok(Some(status)) = waitid(WaitId::Pid(pid), seen)
+            && status.stopped()
+        {
+            let _ = kill_process(pid, Signal::CONT);
+        }
+    }
+    let is_killed = child.wait().is_ok_and(|status| status.signal().is_some());
+    if let Some(mark) = mark.filter(|_| is_killed) {
+        mark.kill_bearers();
     }
 }

@@ -1,11 +1,79 @@
 //! Finds processes in `/proc`: those below a guard, and those that bear a server's mark.
+//!
+//! The mark is inherited in two ways. One is an environment variable, which a process can clear. The other is the hard
+//! limit of `RLIMIT_LOCKS`, which the kernel keeps, shows and has not enforced since Linux 2.4: fork, exec, `setsid` and
+//! an empty environment leave it as it is, and no process without privileges can raise it again. A process that lowers
+//! it on purpose, or that another service (cron, systemd) starts on its behalf, bears no mark.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
+use sha2::{Digest as _, Sha256};
 
 /// The environment variable that marks every process of one server.
 pub(super) const MARK: &str = "WHARF_SERVER";
+
+/// The line of `/proc/<pid>/limits` that shows `RLIMIT_LOCKS`.
+const LIMIT_LINE: &str = "Max file locks";
+/// Marks are below this value, and below a lower limit that this process has already.
+const MAX_LIMIT: u64 = 1 << 62;
+/// Below this limit a mark would not be unique.
+const MIN_LIMIT: u64 = 1 << 32;
+/// How long processes are killed that fork while they are looked for.
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The mark of one server's processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProcessMark {
+    /// The variable and its value.
+    variable: Vec<u8>,
+    /// The hard limit; absent where this process's own limit leaves no room for one.
+    limit: Option<u64>,
+}
+
+impl ProcessMark {
+    /// Derives the mark from its text. Host and guard derive the same one: a guard inherits its host's limits.
+    pub fn new(text: &str) -> Self {
+        let ceiling = getrlimit(Resource::Locks).maximum.map_or(MAX_LIMIT, |own| own.min(MAX_LIMIT));
+        let random = Sha256::digest(text).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        // In the upper half, so that a host that is itself a server finds room below for its own servers.
+        let limit = (ceiling >= MIN_LIMIT).then(|| ceiling / 2 + random % (ceiling / 2));
+        Self { variable: format!("{MARK}={text}").into_bytes(), limit }
+    }
+
+    /// Sets the limit for this process and for whatever it starts. Only for a guard.
+    pub fn put_on(&self) {
+        if self.limit.is_some() {
+            // Where this is refused, the variable alone has to do.
+            let _ = setrlimit(Resource::Locks, Rlimit { current: self.limit, maximum: self.limit });
+        }
+    }
+
+    /// Kills every process that bears the mark. Blocking; for the rare case that a guard could not do its work.
+    ///
+    /// Looks again until none is left, because a process that is just forking may be missed.
+    pub fn kill_bearers(&self) {
+        let until = Instant::now() + SWEEP_TIMEOUT;
+        loop {
+            let bearers = processes().filter(|&process| process != getpid() && self.is_borne_by(process));
+            let killed = bearers.filter(|&process| kill_process(process, Signal::KILL).is_ok()).count();
+            if killed == 0 || Instant::now() > until {
+                return;
+            }
+            // Time for the kernel to end them.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// A zombie bears nothing: it has no environment, and its limits are not looked at.
+    fn is_borne_by(&self, process: Pid) -> bool {
+        let id = process.as_raw_nonzero();
+        let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == self.variable)
+            || (self.limit.is_some() && limit_of(process) == self.limit && !is_zombie(process))
+    }
+}
 
 /// The direct children of a process, from its thread's list or, where the kernel keeps none, from everyone's parent.
 pub(super) fn children_of(parent: Pid) -> Vec<Pid> {
@@ -16,23 +84,10 @@ pub(super) fn children_of(parent: Pid) -> Vec<Pid> {
     }
 }
 
-/// Kills every process whose environment bears the mark. Blocking; for the rare case that a guard was killed.
-///
-/// Twice over, since one that is just forking may be missed the first time.
-pub(super) fn kill_marked(mark: &str) -> usize {
-    let needle = format!("{MARK}={mark}");
-    let mut killed = 0;
-    for _ in 0..2 {
-        for process in processes().filter(|&process| bears(process, needle.as_bytes())) {
-            killed += usize::from(kill_process(process, Signal::KILL).is_ok());
-        }
-    }
-    killed
-}
-
-fn bears(process: Pid, needle: &[u8]) -> bool {
-    let environment = std::fs::read(format!("/proc/{}/environ", process.as_raw_nonzero())).unwrap_or_default();
-    environment.split(|&byte| byte == 0).any(|variable| variable == needle)
+fn limit_of(process: Pid) -> Option<u64> {
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", process.as_raw_nonzero())).ok()?;
+    let values = limits.lines().find_map(|line| line.strip_prefix(LIMIT_LINE))?;
+    values.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn processes() -> impl Iterator<Item = Pid> {
@@ -41,11 +96,40 @@ fn processes() -> impl Iterator<Item = Pid> {
 }
 
 fn parent_of(process: Pid) -> Option<Pid> {
+    stat(process)?.split_whitespace().nth(1).and_then(pid)
+}
+
+fn is_zombie(process: Pid) -> bool {
+    stat(process).is_none_or(|stat| stat.trim_start().starts_with(['Z', 'X']))
+}
+
+/// The line of a process from its state on.
+fn stat(process: Pid) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
     // The name in parentheses may hold anything, also more parentheses: what follows the last one is regular.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1).and_then(pid)
+    stat.rsplit_once(')').map(|(_, rest)| rest.to_owned())
 }
 
 fn pid(text: &str) -> Option<Pid> {
     Pid::from_raw(text.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_the_same_in_host_and_guard_and_another_for_each_server() {
+        let mark = ProcessMark::new("a");
+        assert_eq!(mark, ProcessMark::new("a"));
+        assert_ne!(mark.limit, ProcessMark::new("b").limit);
+        assert!(mark.limit.is_some_and(|limit| limit >= MIN_LIMIT / 2));
+    }
+
+    #[test]
+    fn limits_and_states_are_read_as_the_kernel_writes_them() {
+        let own = getrlimit(Resource::Locks).maximum;
+        assert_eq!(limit_of(getpid()), own);
+        assert!(!is_zombie(getpid()));
+    }
 }

@@ -5,24 +5,31 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::letter::{Errand, KILL, REPORT, Report, TERMINATE};
-use super::{Containment, Exit, GUARD_ARGUMENT, GUARD_NAME, GuardProgram, keeper, orphans, sweep, sys};
+use super::reaped::Reaped;
+use super::sweep::{self, ProcessMark};
+use super::{Containment, Exit, GUARD_ARGUMENT, GUARD_NAME, GuardProgram, keeper, sys};
 
 /// Larger pipes were slower under load, smaller ones stall on results of usual size.
 const PIPE_SIZE: usize = 128 << 10;
 /// How long a guard may take to say whether the server started.
 const GUARD_ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// How often the host looks whether a guard was stopped. The kernel reports that to a parent that asks.
+const GUARD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a guard may take to end beyond its server's grace; then the host kills it and sweeps by the mark.
+const GUARD_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// A running server as its host holds it. Dropping it ends the server.
 pub(crate) struct Process {
@@ -55,7 +62,6 @@ pub(crate) enum LaunchError {
 /// Dropped while it waits, it ends whatever it has started.
 pub(crate) async fn launch(errand: Errand, guard: GuardProgram) -> Result<(Process, Streams), LaunchError> {
     let grace = errand.grace;
-    let mark = errand.mark.clone();
     let started = tokio::task::spawn_blocking(move || match guard.path() {
         Some(program) => start_guarded(&errand, &program),
         None => start_grouped(&errand),
@@ -64,7 +70,7 @@ pub(crate) async fn launch(errand: Errand, guard: GuardProgram) -> Result<(Proce
         Ok(started) => started?,
         Err(error) => return Err(LaunchError::Around(io::Error::other(error))),
     };
-    Ok((started.watch(grace, mark).map_err(LaunchError::Around)?, streams))
+    Ok((started.watch(grace).map_err(LaunchError::Around)?, streams))
 }
 
 /// A server that has just been started and is not watched yet.
@@ -88,14 +94,19 @@ fn start_guarded(errand: &Errand, program: &Path) -> Result<(Started, Streams), 
         .stdin(Stdio::from(OwnedFd::from(guards_end)))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let child = Reaped::new(command.spawn().map_err(around)?).map_err(around)?;
+    let mark = Some(ProcessMark::new(&errand.mark));
+    let child = Reaped::new(command.spawn().map_err(around)?, mark).map_err(around)?;
     drop(command);
     match instruct(&control, errand, theirs) {
         Ok(pid) => Ok((Started { pid, child, control: Some(control) }, streams)),
         Err(error) => {
-            // Without its socket the guard ends, at once: nothing runs under it.
             drop(control);
-            child.wait();
+            match error {
+                // The guard has said so and ends at once: nothing runs under it.
+                LaunchError::Server(_) => child.wait(),
+                // A server that runs already may have stopped or killed its guard.
+                LaunchError::Around(_) => child.end(),
+            }
             Err(error)
         }
     }
@@ -120,7 +131,7 @@ fn start_grouped(errand: &Errand) -> Result<(Started, Streams), LaunchError> {
     let (theirs, streams) = pipes().map_err(LaunchError::Around)?;
     let child = keeper::command(errand, theirs).spawn().map_err(LaunchError::Server)?;
     let pid = keeper::pid_of(&child).map_err(LaunchError::Around)?;
-    let child = Reaped::new(child).map_err(LaunchError::Around)?;
+    let child = Reaped::new(child, None).map_err(LaunchError::Around)?;
     Ok((Started { pid, child, control: None }, streams))
 }
 
@@ -150,7 +161,7 @@ fn hand_over(mut control: &UnixStream, errand: &Errand, streams: &[OwnedFd; 3]) 
 }
 
 impl Started {
-    fn watch(self, grace: Duration, mark: String) -> io::Result<Process> {
+    fn watch(self, grace: Duration) -> io::Result<Process> {
         let (orders, inbox) = mpsc::unbounded_channel();
         let (exit_sender, exit) = watch::channel(None);
         let pid = self.pid.as_raw_nonzero().get();
@@ -162,7 +173,7 @@ impl Started {
             Some(control) => {
                 control.set_nonblocking(true)?;
                 let control = tokio::net::UnixStream::from_std(control)?;
-                let watcher = Guarded { control, child: self.child, ended, mark };
+                let watcher = Guarded { control, child: self.child, ended, grace };
                 (Containment::Guard, tokio::spawn(watcher.run(inbox, exit_sender)))
             }
             None => {
@@ -202,27 +213,31 @@ struct Guarded {
     control: tokio::net::UnixStream,
     child: Reaped,
     ended: Option<AsyncFd<OwnedFd>>,
-    mark: String,
+    grace: Duration,
 }
 
 impl Guarded {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<u8>, exit: watch::Sender<Option<Exit>>) {
         let mut report = [0; REPORT];
         let mut filled = 0;
-        let mut held = true;
+        let mut deadline = None;
+        let mut check = tokio::time::interval(GUARD_CHECK_INTERVAL);
+        check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 read = self.control.read(&mut report[filled..]) => match read {
                     Ok(0) | Err(_) => break,
                     Ok(count) => filled += count,
                 },
-                order = inbox.recv(), if held => match order {
-                    Some(order) => drop(self.control.try_write(&[order])),
-                    None => {
-                        held = false;
-                        let _ = rustix::net::shutdown(&self.control, rustix::net::Shutdown::Write);
-                    }
-                },
+                order = inbox.recv(), if deadline.is_none() => {
+                    deadline = self.pass_on(order);
+                }
+                _ = check.tick() => self.child.resume_if_stopped(),
+                () = sleep_until(deadline) => {
+                    tracing::warn!("a guard did not end in time: it is killed, and its server's processes with it");
+                    self.child.signal(Signal::KILL);
+                    break;
+                }
             }
             if filled == REPORT {
                 filled = 0;
@@ -231,14 +246,40 @@ impl Guarded {
                 }
             }
         }
-        self.child.reap(self.ended.as_ref()).await;
+        let guard = self.child.reap(self.ended.as_ref()).await;
+        // A guard that was killed could not clean up. Its server died with it, by the parent-death signal; processes
+        // that the server had started are found by their mark.
+        if let Some(mark) = self.child.mark.take().filter(|_| !matches!(guard, Exit::Code(_))) {
+            let _ = tokio::task::spawn_blocking(move || mark.kill_bearers()).await;
+        }
         if exit.borrow().is_none() {
-            // A guard that was killed could not clean up. Its server died with it, by the parent-death signal;
-            // what that had started is found by its mark.
-            let mark = std::mem::take(&mut self.mark);
-            let _ = tokio::task::spawn_blocking(move || sweep::kill_marked(&mark)).await;
             exit.send_replace(Some(Exit::Unknown));
         }
+    }
+
+    /// Passes an order on, or closes the socket where no more will come; returns when the guard has to be gone then. A
+    /// guard that its server has stopped hears neither before it continues.
+    fn pass_on(&mut self, order: Option<u8>) -> Option<Instant> {
+        let deadline = match order {
+            Some(order) => {
+                let _ = self.control.try_write(&[order]);
+                None
+            }
+            None => {
+                let _ = rustix::net::shutdown(&self.control, rustix::net::Shutdown::Write);
+                Some(Instant::now() + self.grace + GUARD_ENDS_WITHIN)
+            }
+        };
+        self.child.signal(Signal::CONT);
+        deadline
+    }
+}
+
+/// Sleeps until then; forever where there is no deadline.
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -264,11 +305,10 @@ impl Grouped {
                     Some(_) => self.terminate(),
                     None => {
                         self.terminate();
-                        patience = Some(tokio::time::Instant::now() + self.grace);
+                        patience = Some(Instant::now() + self.grace);
                     }
                 },
-                () = async { tokio::time::sleep_until(patience.unwrap_or_else(tokio::time::Instant::now)).await },
-                    if patience.is_some() => drop(kill_process_group(self.group, Signal::KILL)),
+                () = sleep_until(patience) => drop(kill_process_group(self.group, Signal::KILL)),
             }
         }
     }
@@ -284,73 +324,5 @@ impl Drop for Grouped {
     fn drop(&mut self) {
         // Also after the server's own end: what it left in its group ends with it.
         let _ = kill_process_group(self.group, Signal::KILL);
-    }
-}
-
-/// A child process that is waited for by its own descriptor, or left to be collected later.
-struct Reaped {
-    child: Option<Child>,
-    /// Readable once the child has ended; none where the kernel has no such descriptors.
-    watched: Option<OwnedFd>,
-}
-
-impl Reaped {
-    fn new(mut child: Child) -> io::Result<Self> {
-        match keeper::pid_of(&child).map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
-            Ok(Ok(watched)) => Ok(Self { child: Some(child), watched: Some(watched) }),
-            Ok(Err(rustix::io::Errno::NOSYS)) => Ok(Self { child: Some(child), watched: None }),
-            Ok(Err(error)) => {
-                let _ = child.kill();
-                orphans::leave(child);
-                Err(error.into())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Waits for a child that is about to end, blocking.
-    fn wait(mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.wait();
-        }
-    }
-
-    /// Waits for the child's end. Dropped while it waits, it can be called again.
-    async fn reap(&mut self, ended: Option<&AsyncFd<OwnedFd>>) -> Exit {
-        while let Some(child) = &mut self.child {
-            match child.try_wait() {
-                Ok(None) => match ended {
-                    Some(ended) => match ended.readable().await {
-                        Ok(mut guard) => guard.clear_ready(),
-                        Err(_) => break,
-                    },
-                    // Rare and old: look again now and then.
-                    None => tokio::time::sleep(Duration::from_millis(20)).await,
-                },
-                Ok(Some(status)) => {
-                    self.child = None;
-                    return how_it_ended(status);
-                }
-                Err(_) => break,
-            }
-        }
-        Exit::Unknown
-    }
-}
-
-fn how_it_ended(status: std::process::ExitStatus) -> Exit {
-    use std::os::unix::process::ExitStatusExt;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Unknown,
-    }
-}
-
-impl Drop for Reaped {
-    fn drop(&mut self) {
-        if let Some(child) = self.child.take() {
-            orphans::leave(child);
-        }
     }
 }
