@@ -5,8 +5,8 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -14,7 +14,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tokio::time::Instant;
 use wharf_net::Pending;
 
 use super::door::{Door, Verdict, page};
@@ -27,8 +28,10 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const HEAD: usize = 16 << 10;
 /// How long one connection may last.
 const CONNECTION: Duration = Duration::from_secs(10);
-/// The most connections at once; further ones wait to be accepted.
-const CONNECTIONS: usize = 32;
+/// The most connections at once; a further one takes the place of one that is silent or slow.
+const CONNECTIONS: usize = 64;
+/// How long a connection may take to send its request where others wait. A browser sends it at once.
+const MIN_AGE: Duration = Duration::from_millis(100);
 /// How long to wait where the system is short of something that a connection needs.
 const RECOVERY: Duration = Duration::from_millis(100);
 /// How long whoever comes again is told so.
@@ -195,32 +198,67 @@ impl Drop for Serving {
 }
 
 async fn serve(listener: TcpListener, door: Arc<Door>, arrived: mpsc::Sender<Returned>) {
-    let mut connections = JoinSet::new();
+    let mut guests = Guests::default();
     loop {
-        match poll_fn(|context| next_guest(&listener, &mut connections, context)).await {
-            Ok(stream) => drop(connections.spawn(attend(stream, door.clone(), arrived.clone()))),
-            // The system is short of something: whoever is here may leave some.
+        guests.make_room().await;
+        match listener.accept().await {
+            Ok((stream, _)) => guests.admit(stream, &door, &arrived),
+            // The system is short of something: a connection that ends may leave some.
             Err(_) => tokio::time::sleep(RECOVERY).await,
         }
     }
 }
 
-/// The next connection, once there is room for it. Sees off those that have ended.
-fn next_guest(
-    listener: &TcpListener,
-    connections: &mut JoinSet<()>,
-    context: &mut Context<'_>,
-) -> Poll<io::Result<TcpStream>> {
-    while let Poll::Ready(Some(_)) = connections.poll_join_next(context) {}
-    if connections.len() >= CONNECTIONS {
-        return Poll::Pending;
+/// The connections that are open. Dropped, they end.
+#[derive(Default)]
+struct Guests {
+    tasks: JoinSet<()>,
+    /// In the order of their arrival.
+    open: Vec<Guest>,
+}
+
+struct Guest {
+    since: Instant,
+    /// Set once it has sent anything.
+    has_spoken: Arc<AtomicBool>,
+    task: AbortHandle,
+}
+
+impl Guests {
+    fn admit(&mut self, stream: TcpStream, door: &Arc<Door>, arrived: &mpsc::Sender<Returned>) {
+        let has_spoken = Arc::<AtomicBool>::default();
+        let attending = attend(stream, Arc::clone(&has_spoken), Arc::clone(door), arrived.clone());
+        let task = self.tasks.spawn(attending);
+        self.open.push(Guest { since: Instant::now(), has_spoken, task });
     }
-    listener.poll_accept(context).map_ok(|(stream, _)| stream)
+
+    /// Waits until another connection may be accepted: until one ends, or until the oldest has had its time and is
+    /// dropped.
+    async fn make_room(&mut self) {
+        loop {
+            while self.tasks.try_join_next().is_some() {}
+            self.open.retain(|guest| !guest.task.is_finished());
+            let Some(oldest) = self.open.first().filter(|_| self.open.len() >= CONNECTIONS) else { return };
+            if tokio::time::timeout_at(oldest.since + MIN_AGE, self.tasks.join_next()).await.is_err() {
+                self.drop_oldest();
+                return;
+            }
+        }
+    }
+
+    /// Drops the oldest connection that has sent nothing; where all have sent something, the oldest of all.
+    fn drop_oldest(&mut self) {
+        let is_silent = |guest: &Guest| guest.since.elapsed() >= MIN_AGE && !guest.has_spoken.load(Ordering::Relaxed);
+        let place = self.open.iter().position(is_silent).unwrap_or_default();
+        if place < self.open.len() {
+            self.open.remove(place).task.abort();
+        }
+    }
 }
 
 /// Answers one connection's one request. The login is told of after its page is written, so that the person sees it
 /// even where this program ends with the login.
-async fn attend(stream: TcpStream, door: Arc<Door>, arrived: mpsc::Sender<Returned>) {
+async fn attend(stream: TcpStream, has_spoken: Arc<AtomicBool>, door: Arc<Door>, arrived: mpsc::Sender<Returned>) {
     let (found, mut let_in) = mpsc::channel(1);
     let answer = service_fn(move |request| {
         let verdict = door.judge(&request);
@@ -231,8 +269,12 @@ async fn attend(stream: TcpStream, door: Arc<Door>, arrived: mpsc::Sender<Return
         }
         async move { Ok::<_, std::convert::Infallible>(response) }
     });
-    let connection =
-        http1::Builder::new().keep_alive(false).max_buf_size(HEAD).serve_connection(TokioIo::new(stream), answer);
+    let connection = async {
+        let _ = stream.readable().await;
+        has_spoken.store(true, Ordering::Relaxed);
+        let stream = TokioIo::new(stream);
+        http1::Builder::new().keep_alive(false).max_buf_size(HEAD).serve_connection(stream, answer).await
+    };
     let _ = tokio::time::timeout(CONNECTION, connection).await;
     if let Ok(returned) = let_in.try_recv() {
         let _ = arrived.send(returned).await;

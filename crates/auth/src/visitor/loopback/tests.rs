@@ -100,6 +100,41 @@ async fn t44_two_hundred_hostile_callbacks_and_then_the_real_one() {
     assert!(replay.starts_with("HTTP/1.1 409"), "{replay}");
 }
 
+/// Connections that send nothing, or less than a request, until they are dropped.
+async fn crowd(redirect_uri: &str, count: usize, sent: &[u8]) -> Vec<TcpStream> {
+    let authority = redirect_uri.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap();
+    let mut crowd = Vec::new();
+    for _ in 0..count {
+        let Ok(mut stream) = TcpStream::connect(authority).await else {
+            // This process may not open that many: leave some for the callback.
+            crowd.truncate(crowd.len().saturating_sub(100));
+            assert!(crowd.len() > 161, "only {} connections", crowd.len());
+            return crowd;
+        };
+        // It may have been dropped already.
+        let _ = stream.write_all(sent).await;
+        crowd.push(stream);
+    }
+    crowd
+}
+
+#[tokio::test]
+async fn a_crowd_that_says_nothing_does_not_keep_the_real_callback_out() {
+    for (count, sent) in [(161, &b""[..]), (161, b"GET /"), (1000, b"")] {
+        let (loopback, _is_open) = loopback(None);
+        let ready = loopback.prepare().await.unwrap();
+        let redirect_uri = ready.redirect_uri().to_owned();
+        let going = tokio::spawn(ready.go(page()));
+        let crowd = crowd(&redirect_uri, count, sent).await;
+        let query = format!("code=real&state={STATE}");
+        let answer = tokio::time::timeout(Duration::from_secs(8), visit(&redirect_uri, &query)).await;
+        let answer = answer.unwrap_or_else(|_| panic!("{count} connections keep the callback out"));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert_eq!(going.await.unwrap().unwrap().code.as_deref(), Some("real"));
+        drop(crowd);
+    }
+}
+
 #[tokio::test]
 async fn t44_an_error_with_the_right_state_ends_it_without_an_echo() {
     let (loopback, _is_open) = loopback(None);
@@ -162,7 +197,7 @@ fn a_client_that_was_described_comes_back_to_a_path_that_stays() {
 #[tokio::test(start_paused = true)]
 async fn o08_and_o20_nobody_is_waited_for_longer_than_the_patience() {
     let (loopback, is_open) = loopback(None);
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     let ready = loopback.prepare().await.unwrap();
     assert_eq!(ready.go(page()).await, Err(VisitError::TooLate(300)));
     assert_eq!(began.elapsed().as_secs(), 300);
