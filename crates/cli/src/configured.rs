@@ -185,7 +185,10 @@ impl Configuration {
 
     /// Where `${secret:NAME}` comes from.
     pub fn secrets(&self, settings: &Settings) -> SecretStore {
-        let store = SecretStore::new(self.places.user.with_file_name("secrets.json"), self.around.clone());
+        let user = &self.places.user;
+        // Without a home there is no such file: a bare file name would be one of the working directory.
+        let file = if user.as_os_str().is_empty() { PathBuf::new() } else { user.with_file_name("secrets.json") };
+        let store = SecretStore::new(file, self.around.clone());
         match &settings.secret_command {
             Some(command) => store.with_command(command.clone()),
             None => store,
@@ -296,8 +299,18 @@ fn directory(around: &Surroundings, variable: &str, under: &str) -> Option<PathB
     named.or_else(|| home(around).map(|home| home.join(under))).map(|path| path.join("wharf"))
 }
 
-fn home(around: &Surroundings) -> Option<PathBuf> {
-    around.var("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
+/// The home directory. A relative one is ignored: it would be looked for in the working directory, and then files of a
+/// project would pass for the user's own.
+pub fn home(around: &Surroundings) -> Option<PathBuf> {
+    around.var("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// Variables that name a directory of the user's by a relative path, and are ignored therefore.
+pub fn ignored_variables(around: &Surroundings) -> impl Iterator<Item = (&'static str, PathBuf)> {
+    ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"].into_iter().filter_map(|name| {
+        let path = around.var(name).map(PathBuf::from)?;
+        (path.is_relative() && !path.as_os_str().is_empty()).then_some((name, path))
+    })
 }
 
 fn places(args: &ConfigArgs, around: &Surroundings, state: Option<&Path>) -> Places {

@@ -14,11 +14,11 @@ use tokio::task::JoinSet;
 use wharf::{Events, Host, ServerLogs};
 use wharf_auth::Account;
 use wharf_client::{Authorizer, ConnectOptions, Connection, Limits, ProcessLog, Tap};
-use wharf_spec::{ServerEntry, ServerSpec, Surroundings};
+use wharf_spec::{ServerEntry, ServerSpec, Surroundings, Untrusted};
 
 use crate::accounts::Accounts;
 use crate::command::Edge;
-use crate::configured::Configuration;
+use crate::configured::{Configuration, ignored_variables};
 use crate::console::{Console, Manner};
 use crate::failure::{Failure, Kind, LOG_IN, Outcome, login_words, render};
 use crate::log::Talk;
@@ -140,6 +140,10 @@ impl Session {
         }
         let trace = common.trace.as_deref().map(TraceFile::create).transpose()?.map(Arc::new);
         let Edge { surroundings, config, .. } = edge;
+        for (name, path) in ignored_variables(&surroundings) {
+            let path = Untrusted::new(path.to_string_lossy());
+            console.warn(format_args!("{name} is `{path}` and ignored: set it to an absolute path, or unset it"));
+        }
         let mut configuration = Configuration::new(config, &surroundings, Arc::clone(&console));
         configuration.account.clone_from(&common.account);
         let configuration = Arc::new(configuration);

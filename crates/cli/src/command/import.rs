@@ -12,8 +12,8 @@ use wharf_spec::{ServerName, Untrusted};
 
 use crate::command::clients::{known_clients, note_line};
 use crate::command::configuration::relative;
-use crate::configured::problems_of;
 use crate::failure::{Ending, Failure, Kind, Outcome, gutter};
+use crate::configured::{home, problems_of};
 use crate::masked::{self, Secrets};
 use crate::question;
 use crate::scope::{Scope, write_server};
@@ -176,11 +176,12 @@ fn files(args: &Args, session: &Session, client: Client) -> Vec<PathBuf> {
     if let Some(file) = &args.file {
         return vec![session.surroundings.cwd.join(file)];
     }
-    let home = session.surroundings.var("HOME").map(PathBuf::from).unwrap_or_default();
+    let home = home(&session.surroundings).unwrap_or_default();
     let places = &session.configuration.places;
     let own = [places.home.clone(), Some(places.shared_file())];
     let mut files = client.files(&home, &session.surroundings.cwd, std::env::consts::OS);
-    files.retain(|file| !own.iter().flatten().any(|read| read == file));
+    // Without a home, files of the home have relative paths.
+    files.retain(|file| file.is_absolute() && !own.iter().flatten().any(|read| read == file));
     files
 }
 

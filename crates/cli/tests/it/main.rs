@@ -16,6 +16,7 @@ mod failures;
 mod fidelity;
 mod guards;
 mod hold;
+mod homes;
 mod house;
 mod lists;
 mod logins;
