@@ -1,6 +1,9 @@
 //! Writes down every decision and every call, so that afterwards somebody can tell what was done and who allowed it.
 //!
-//! Arguments may hold secrets: of them only their names, their size and their digest are written.
+//! Arguments may hold secrets: of them only their names, their size and a keyed digest are written. The key stays beside
+//! the log, so that the log alone does not let short arguments be guessed.
+
+mod key;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,13 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 use wharf_client::CallError;
 use wharf_json::{Bounds, Raw, members};
 use wharf_spec::{ToolId, Untrusted};
 use wharf_store::{Journal, JournalOptions, OpenError};
 use wharf_tools::Caller;
+
+pub(crate) use key::{AuditKey, KeyError};
 
 use crate::error::HostError;
 use crate::events::{Crier, Event};
@@ -29,6 +33,7 @@ const LONGEST_NAME: usize = 64;
 pub(crate) struct Audit {
     entries: mpsc::Sender<Task>,
     lost: Arc<AtomicU64>,
+    key: AuditKey,
 }
 
 enum Task {
@@ -41,6 +46,8 @@ enum Task {
 pub(crate) enum AuditError {
     #[error(transparent)]
     Open(#[from] OpenError),
+    #[error(transparent)]
+    Key(#[from] KeyError),
     #[error("no thread to write it: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -81,7 +88,8 @@ enum What {
 struct Shape {
     names: Vec<String>,
     bytes: usize,
-    sha256: String,
+    /// HMAC-SHA-256 of the raw arguments under the key of this state directory.
+    hmac_sha256: String,
 }
 
 /// Where the log of a state directory is.
@@ -93,13 +101,14 @@ impl Audit {
     /// Opens the log and begins to write. A write that fails is told as an event, once until one succeeds.
     pub fn open(path: &Path, crier: Arc<Crier>) -> Result<Self, AuditError> {
         let journal = Journal::open(path, JournalOptions::default())?;
+        let key = AuditKey::open(&path.with_file_name("audit.key"))?;
         let (entries, waiting) = mpsc::channel(WAITING);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&lost);
         // A thread of its own: it lasts as long as the host, and a runtime waits for its blocking threads to end.
         let writer = std::thread::Builder::new().name("wharf-audit".to_owned());
         writer.spawn(move || write(&journal, waiting, &counted, &crier))?;
-        Ok(Self { entries, lost })
+        Ok(Self { entries, lost, key })
     }
 
     /// Writes down what was decided.
@@ -130,13 +139,13 @@ impl Audit {
     fn note(&self, (server, tool): (Option<&str>, &str), arguments: &Raw, caller: &Caller, what: What) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let entry = Entry {
-            schema: 1,
+            schema: 2,
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             what,
             caller: caller.name.to_string(),
             server: server.map(str::to_owned),
             tool: Untrusted::new(tool).shortened(200).to_string(),
-            arguments: shape(arguments),
+            arguments: shape(arguments, &self.key),
         };
         if self.entries.try_send(Task::Write(Box::new(entry))).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -161,13 +170,13 @@ fn told(error: &HostError) -> String {
     }
 }
 
-fn shape(arguments: &Raw) -> Shape {
+fn shape(arguments: &Raw, key: &AuditKey) -> Shape {
     let names = members(arguments, &Bounds::default()).unwrap_or_default();
     let shown = |name: &str| Untrusted::new(name).shortened(LONGEST_NAME).to_string();
     Shape {
         names: names.iter().take(MOST_NAMES).map(|(name, _)| shown(name)).collect(),
         bytes: arguments.as_bytes().len(),
-        sha256: Sha256::digest(arguments.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect(),
+        hmac_sha256: key.digest(arguments.as_bytes()),
     }
 }
 
@@ -187,7 +196,7 @@ fn write(journal: &Journal, mut waiting: mpsc::Receiver<Task>, lost: &AtomicU64,
         let dropped = lost.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             crier.tell(Event::AuditFailed { text: format!("{dropped} entries came too fast and were lost") });
-            let _ = journal.append(&serde_json::json!({ "schema": 1, "event": "lost", "entries": dropped }));
+            let _ = journal.append(&serde_json::json!({ "schema": 2, "event": "lost", "entries": dropped }));
         }
         if let (Err(text), false) = (&written, failing) {
             tracing::error!("the audit log cannot be written: {text}");

@@ -1,10 +1,12 @@
 //! One gate for every caller: rules, then what a person has said, then the person.
 
 use std::collections::VecDeque;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf::tools::{Call, CallFailure, Caller, RefusalReason};
@@ -339,6 +341,26 @@ async fn what_was_approved_is_known_after_a_restart() {
         told,
         [("decision".into(), "allow".into()), ("call".into(), Value::Null), ("decision".into(), "deny".into())]
     );
+}
+
+#[tokio::test]
+async fn the_audit_log_alone_does_not_give_short_arguments_back() {
+    let (shifty, place) = (Shifty::new(), tempfile::tempdir().unwrap());
+    let host = builder(&shifty).rules([rule("mcp__math__add", Action::Allow)]).state_dir(place.path().join("state"));
+    let host = host.start().await.unwrap();
+    call(&host).await.unwrap();
+    call(&host).await.unwrap();
+    host.close().await;
+    let audit = std::fs::read_to_string(place.path().join("state/audit.jsonl")).unwrap();
+    let guessed: String = Sha256::digest(none().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(!audit.contains(&guessed), "a digest without a key tells whether a guess is right: {audit}");
+    let digest = |line: &str| serde_json::from_str::<Value>(line).unwrap()["entry"]["arguments"]["hmac_sha256"].take();
+    let digests: Vec<Value> = audit.lines().map(digest).collect();
+    let is_digest = |digest: &Value| digest.as_str().is_some_and(|text| text.len() == 64);
+    assert!(digests.len() == 4 && is_digest(&digests[0]), "{audit}");
+    assert!(digests.iter().all(|digest| *digest == digests[0]), "equal arguments have equal digests: {audit}");
+    let key = std::fs::metadata(place.path().join("state/audit.key")).unwrap();
+    assert_eq!(key.permissions().mode() & 0o777, 0o600);
 }
 
 /// A person who is asked and does not answer until told to.

@@ -1,0 +1,105 @@
+//! The key under which arguments are digested for the audit log.
+//!
+//! Each state directory has one, made at random when it is first needed. Equal arguments have equal digests in all logs
+//! of the directory. Whoever has the log and not the key learns nothing from a digest; whoever has both can try guesses.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use wharf_store::{Document, LoadError, Privacy, SaveError, UpdateError};
+
+const KEY_BYTES: usize = 32;
+/// The block of SHA-256, which HMAC pads its key to (RFC 2104).
+const BLOCK: usize = 64;
+
+/// The key of one state directory.
+pub(crate) struct AuditKey([u8; KEY_BYTES]);
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeyError {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Save(#[from] SaveError),
+    #[error("no random numbers for the key of the audit log: {0}")]
+    Random(getrandom::Error),
+    #[error("{} does not hold 64 hexadecimal digits: remove it, and a new key is made", .0.display())]
+    Malformed(PathBuf),
+}
+
+impl AuditKey {
+    /// Reads the key, and makes one where there is none. Of several processes that make one at once, all use the first.
+    pub fn open(path: &Path) -> Result<Self, KeyError> {
+        let document = Document::at(path, Privacy::Private).with_limit(1024);
+        document
+            .update(|old| match old {
+                Some(_) => Ok(None),
+                None => random().map(Some).map_err(KeyError::Random),
+            })
+            .map_err(|error| match error {
+                UpdateError::Edit(error) => error,
+                UpdateError::Save(error) => error.into(),
+            })?;
+        let malformed = || KeyError::Malformed(path.to_owned());
+        let text = document.load()?.ok_or_else(malformed)?.bytes;
+        decode(text.trim_ascii_end()).map(Self).ok_or_else(malformed)
+    }
+
+    /// HMAC-SHA-256 of some bytes, in hexadecimal.
+    pub fn digest(&self, bytes: &[u8]) -> String {
+        let padded = |pad: u8| {
+            let mut block = [pad; BLOCK];
+            block.iter_mut().zip(self.0).for_each(|(byte, key)| *byte ^= key);
+            block
+        };
+        let inner = Sha256::new().chain_update(padded(0x36)).chain_update(bytes).finalize();
+        encode(&Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize())
+    }
+}
+
+fn random() -> Result<Vec<u8>, getrandom::Error> {
+    let mut bytes = [0; KEY_BYTES];
+    getrandom::fill(&mut bytes)?;
+    Ok(format!("{}\n", encode(&bytes)).into_bytes())
+}
+
+fn encode(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn decode(text: &[u8]) -> Option<[u8; KEY_BYTES]> {
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() == 2 * KEY_BYTES && text.is_ascii())?;
+    let mut key = [0; KEY_BYTES];
+    for (place, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn digests_are_hmac_sha_256() {
+        // RFC 4231, test case 1, whose key of 20 bytes is padded with zeros as HMAC does.
+        let mut key = [0; KEY_BYTES];
+        key[..20].fill(0x0b);
+        let expected = "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7";
+        assert_eq!(AuditKey(key).digest(b"Hi There"), expected);
+    }
+
+    #[test]
+    fn a_key_is_private_random_and_stays() {
+        let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [one, two] = places.each_ref().map(|place| place.path().canonicalize().unwrap().join("audit.key"));
+        let digest = |path: &Path| AuditKey::open(path).unwrap().digest(b"{}");
+        assert_eq!(digest(&one), digest(&one));
+        assert_ne!(digest(&one), digest(&two));
+        assert_eq!(std::fs::metadata(&one).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::write(&one, "short").unwrap();
+        assert!(matches!(AuditKey::open(&one), Err(KeyError::Malformed(_))));
+    }
+}
