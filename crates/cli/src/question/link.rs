@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use url::{Host, Url};
+use wharf_auth::{VisitError, browser_argument};
 use wharf_spec::Untrusted;
 use wharf_wire::ElicitAnswer;
 
@@ -17,8 +18,9 @@ const PROMPT: &str = "Open it in a browser? [y/N/c]: ";
 /// An address that may be shown and, once agreed to, opened.
 #[derive(Debug, Clone)]
 pub struct Link {
-    /// As a browser would write it: plain ASCII, the host in its real form.
-    url: Url,
+    /// The argument that the browser's opener is given, made as for a login page: plain ASCII, the host in its real
+    /// form, everything escaped that a shell could act on.
+    argument: String,
     /// The host and the port.
     host: String,
     warnings: Vec<String>,
@@ -45,13 +47,16 @@ impl Link {
             _ => return Err("only https is opened".to_owned()),
         }
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        let warnings = warnings(&url, &host, text);
-        Ok(Self { host: format!("{host}{port}"), url, warnings })
+        let argument = browser_argument(url.as_str()).map_err(|refusal| match refusal {
+            VisitError::NotPossible(why) => why,
+            other => other.to_string(),
+        })?;
+        Ok(Self { host: format!("{host}{port}"), argument, warnings: warnings(&host, text) })
     }
 
-    /// What is opened.
+    /// The address that is shown and opened.
     pub fn url(&self) -> &str {
-        self.url.as_str()
+        &self.argument
     }
 }
 
@@ -63,11 +68,8 @@ fn is_loopback(host: &Host) -> bool {
     }
 }
 
-fn warnings(url: &Url, host: &Host, text: &str) -> Vec<String> {
+fn warnings(host: &Host, text: &str) -> Vec<String> {
     let mut warnings = Vec::new();
-    if !url.username().is_empty() || url.password().is_some() {
-        warnings.push(format!("what stands before the @ is not where it leads; it leads to {host}"));
-    }
     if let Host::Domain(name) = host {
         let (read, _) = idna::domain_to_unicode(name);
         if read != *name || name.split('.').any(|label| label.starts_with("xn--")) {
@@ -100,7 +102,7 @@ impl Talk for LinkTalk {
     type Answer = ElicitAnswer;
 
     fn begin(&self) -> Turn<ElicitAnswer> {
-        let Link { url, host, warnings } = &self.link;
+        let Link { argument: url, host, warnings } = &self.link;
         let mut say = opening(&self.server, "asks you to open an address in your browser:", &self.message);
         say.push_str(&format!("\n  address: {url}\n  host:    {}", paint(HEADING, host)));
         for warning in warnings {
@@ -155,10 +157,7 @@ mod tests {
         for (text, host, warning) in [
             ("https://\u{430}pple.com/", "xn--pple-43d.com", "`\u{430}pple.com` is really `xn--pple-43d.com`"),
             ("https://xn--pple-43d.com/", "xn--pple-43d.com", "`\u{430}pple.com` is really `xn--pple-43d.com`"),
-            ("https://good.com@evil.com/", "evil.com", "before the @ is not where it leads; it leads to evil.com"),
-            ("https://good.com:x@evil.com/", "evil.com", "it leads to evil.com"),
             ("https://evil.com\\@good.com/", "evil.com", "the server wrote it differently"),
-            ("https://good.com\u{2044}@evil.com/", "evil.com", "it leads to evil.com"),
         ] {
             let shown = shown(text);
             assert!(shown.contains(&format!("\n  host:    {host}\n")) && shown.contains("\n  warning: "), "{shown}");
@@ -189,6 +188,9 @@ mod tests {
             "HTTP://a.example/",
             "http://0.0.0.0/",
             "vscode://x/y",
+            "https://good.com@evil.com/",
+            "https://good.com:x@evil.com/",
+            "https://good.com\u{2044}@evil.com/",
             " https://a.example/",
         ] {
             assert!(Link::read(text).is_err(), "{text:?}");
@@ -198,9 +200,24 @@ mod tests {
 
     #[test]
     fn what_is_opened_is_plain() {
-        for text in ["https://a.example/$(x)`y`\"z\"'<>", "https://a.example/\u{fc}?\u{fc}"] {
+        let harmless = |letter: char| letter.is_ascii_alphanumeric() || "-._~/?#&=%+:@,".contains(letter);
+        for text in [
+            "https://a.example/$(x)`y`\"z\"'<>",
+            "https://a.example/;touch${IFS}/tmp/x|y",
+            "https://a.example/?a=b;c&d='e'*!^[f]{g}",
+            "https://a.example/#$(x)",
+            "https://a.example/\u{fc}?\u{fc}",
+        ] {
             let link = Link::read(text).unwrap();
-            assert!(link.url().is_ascii() && !link.url().contains(['"', '<', '>', ' ', '\u{fc}']), "{}", link.url());
+            assert!(link.url().chars().all(harmless), "{}", link.url());
+            assert!(shown(text).contains(&format!("address: {}\n", link.url())), "what is shown is what is opened");
+        }
+    }
+
+    #[test]
+    fn addresses_of_servers_and_of_logins_are_opened_alike() {
+        for text in ["https://a.example/$(x)?a='b'&c=%20", "http://127.0.0.1:7/x;y", "https://A.example:443/(z)"] {
+            assert_eq!(Some(Link::read(text).unwrap().url()), browser_argument(text).ok().as_deref());
         }
     }
 
