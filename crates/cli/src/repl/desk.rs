@@ -6,6 +6,7 @@
 
 mod approvals;
 mod login;
+mod pace;
 mod queue;
 mod rules;
 mod sampling;
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use terminal_size::{Height, Width, terminal_size_of};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 use wharf::{
     Ask, AskReply, Asker, Consent, ElicitationAsk, HostError, LoginAsk, PermissionAnswer, PermissionAsk, Raw,
     SamplingAsk,
@@ -37,6 +39,8 @@ use crate::question::{
 use crate::session::Session;
 use crate::shown_path::shown_path;
 use crate::table::wrap;
+use approvals::is_same_entry;
+use pace::{ChangeFate, ChangePace};
 use queue::{Open, Question, Queue, Said};
 
 pub use rules::rule_sink;
@@ -55,6 +59,11 @@ pub struct Desk<'a> {
     works: JoinSet<Outcome>,
     /// The servers of the project that were asked about, and who waits for the answers.
     approving: Vec<(Configured, AbortHandle)>,
+    /// The servers of the project that are about to be asked about, each with the latest round that named it.
+    requested: Vec<(Configured, u64)>,
+    /// How often the desk was told to ask about servers of the project.
+    round: u64,
+    changes: ChangePace,
 }
 
 /// What came of questions, for whoever has to do something about it.
@@ -85,8 +94,8 @@ enum Arrival {
 enum Outcome {
     /// There is nothing to tell.
     Over,
-    /// These servers wait for approval.
-    Waiting(Result<Vec<Waiting>, Failure>),
+    /// In this round, these servers wait for approval.
+    Waiting(u64, Result<Vec<Waiting>, Failure>),
     Decided(Box<approvals::Decided>),
     LoggedIn(String, Result<(), HostError>),
 }
@@ -106,7 +115,8 @@ impl<'a> Desk<'a> {
         let slot = Slot { inbox: sender, samples: Arc::default() };
         let asker = Arc::new(slot.clone());
         let (queue, works) = (Queue::default(), JoinSet::new());
-        (Self { session, queue, inbox, slot, lent: None, works, approving: Vec::new() }, asker)
+        let (approving, requested, changes) = (Vec::new(), Vec::new(), ChangePace::default());
+        (Self { session, queue, inbox, slot, lent: None, works, approving, requested, round: 0, changes }, asker)
     }
 
     /// The model that servers may use, once the person agrees; none, and they are told so.
@@ -130,15 +140,33 @@ impl<'a> Desk<'a> {
         });
     }
 
-    /// Asks about servers that the project brings along.
+    /// Asks about servers that the project brings along, in place of what was asked about them before.
     pub fn ask_approvals(&mut self, servers: Vec<Configured>) {
+        self.round += 1;
+        let round = self.round;
+        self.requested.retain(|(other, _)| !servers.iter().any(|server| is_same_entry(server, other)));
+        self.requested.extend(servers.iter().cloned().map(|server| (server, round)));
         let find = approvals::finder(self.session, servers);
-        self.works.spawn_blocking(move || Outcome::Waiting(find()));
+        self.works.spawn_blocking(move || Outcome::Waiting(round, find()));
+    }
+
+    /// Asks about servers of the project that have changed, unless that has happened too often of late: a project could
+    /// go on until a person says yes to be left alone.
+    pub fn ask_changed_approvals(&mut self, servers: Vec<Configured>) {
+        match self.changes.decide(Instant::now()) {
+            ChangeFate::Asked => self.ask_approvals(servers),
+            ChangeFate::Paused => self.session.console.warn(
+                "the project's servers keep changing: no more questions about them for now. \
+                 Run `wharf approve` once they have settled",
+            ),
+            ChangeFate::StillPaused => {}
+        }
     }
 
     /// Takes questions about servers of the project back, where that is wanted: an answer to one would be kept in place of
     /// what is known of the server by now.
     pub fn withdraw_approvals(&mut self, is_stale: impl Fn(&Configured) -> bool) {
+        self.requested.retain(|(server, _)| !is_stale(server));
         self.approving.retain(|(server, asked)| {
             let is_stale = is_stale(server);
             if is_stale {
@@ -301,7 +329,7 @@ impl<'a> Desk<'a> {
     fn conclude(&mut self, outcome: Outcome) -> Option<DeskNews> {
         match outcome {
             Outcome::Over => None,
-            Outcome::Waiting(waiting) => self.put_approvals(waiting),
+            Outcome::Waiting(round, waiting) => self.put_approvals(round, waiting),
             Outcome::Decided(decided) => approvals::told(&self.session.console, *decided).map(DeskNews::Approved),
             Outcome::LoggedIn(server, outcome) => {
                 self.session.console.say(login::told(&server, outcome));
@@ -310,14 +338,22 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn put_approvals(&mut self, waiting: Result<Vec<Waiting>, Failure>) -> Option<DeskNews> {
+    /// Puts the questions of a round, but for servers that a later round has named or that have changed since.
+    fn put_approvals(&mut self, round: u64, waiting: Result<Vec<Waiting>, Failure>) -> Option<DeskNews> {
         let waiting = waiting.unwrap_or_else(|failure| {
             self.session.console.say(render(&failure));
             Vec::new()
         });
         let mut news = None;
+        let (current, rest) = std::mem::take(&mut self.requested).into_iter().partition(|(_, named)| *named == round);
+        let current: Vec<(Configured, u64)> = current;
+        self.requested = rest;
         for one in waiting {
             let server = one.server.clone();
+            if !current.iter().any(|(named, _)| is_same_entry(named, &server)) {
+                continue;
+            }
+            self.withdraw_approvals(|asked| is_same_entry(asked, &server));
             let (question, deciding) = approvals::asked(self.session, one);
             let asked = self.works.spawn(async move { Outcome::Decided(Box::new(deciding.await)) });
             self.approving.push((server, asked));

@@ -122,7 +122,7 @@ impl<'a> Repl<'a> {
     fn ask_approvals(&mut self, names: &[String]) {
         if self.editor.is_terminal() && !names.is_empty() {
             let is_named = |server: &&Configured| names.iter().any(|name| server.name.as_str() == name);
-            self.desk.ask_approvals(self.fleet.known().unapproved().filter(is_named).cloned().collect());
+            self.desk.ask_changed_approvals(self.fleet.known().unapproved().filter(is_named).cloned().collect());
         }
     }
 }

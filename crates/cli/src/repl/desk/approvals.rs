@@ -17,6 +17,11 @@ pub struct Decided {
     outcome: Result<Consent, Failure>,
 }
 
+/// Whether two are the same entry of the same file, whatever it says by now.
+pub fn is_same_entry(one: &Configured, other: &Configured) -> bool {
+    (&one.name, one.layer, &one.place.file) == (&other.name, other.layer, &other.place.file)
+}
+
 /// Looks for those of some servers that wait for approval. Blocks when it is called.
 pub fn finder(session: &Session, servers: Vec<Configured>) -> impl FnOnce() -> Result<Vec<Waiting>, Failure> + use<> {
     let approvals = approve::approvals(session);

@@ -1,5 +1,6 @@
 use super::*;
 use std::path::Path;
+use std::time::Duration;
 
 use tokio::sync::oneshot::Receiver;
 use wharf::PageAsk;
@@ -9,6 +10,7 @@ use wharf_net::{Net, NetOptions};
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{Bounds, SamplingRequest, View};
 
+use crate::fleet::is_written_alike;
 use crate::repl::editor::Echo;
 
 fn server(name: &str) -> ServerName {
@@ -226,6 +228,55 @@ async fn a_question_about_what_a_server_was_is_taken_back() {
     assert_eq!((desk.next().await, desk.waiting()), (DeskNews::Table, 1));
     desk.hear(line("y"));
     assert_eq!(desk.next().await, DeskNews::Approved("two".to_owned()));
+}
+
+/// Handles what happens until nothing more does.
+async fn settle(desk: &mut Desk<'_>) {
+    while tokio::time::timeout(Duration::from_secs(1), desk.next()).await.is_ok() {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_that_keeps_changing_puts_three_questions_a_minute_and_one_at_a_time() {
+    let place = tempfile::tempdir().unwrap();
+    let session = in_project(place.path());
+    let (mut desk, _asker) = Desk::new(&session);
+    let change = |number: usize| {
+        let servers = format!(r#"{{"mcpServers":{{"one":{{"command":"/bin/true","args":["{number}"]}}}}}}"#);
+        std::fs::write(place.path().join("project/.mcp.json"), servers).unwrap();
+        Session::in_directory(place.path()).configuration.config().unwrap().servers.clone()
+    };
+    let mut questions = 0;
+    for number in 0..60 {
+        let servers = change(number);
+        desk.withdraw_approvals(|asked| !servers.iter().any(|server| is_written_alike(server, asked)));
+        desk.ask_changed_approvals(servers);
+        settle(&mut desk).await;
+        assert!(desk.waiting() <= 1, "{} questions wait", desk.waiting());
+        questions += desk.waiting();
+    }
+    // A round takes a second of the paused clock, so that the sixty take a minute.
+    assert!((3..=4).contains(&questions), "{questions} questions");
+    tokio::time::advance(Duration::from_secs(60)).await;
+    desk.ask_changed_approvals(change(60));
+    settle(&mut desk).await;
+    assert_eq!(desk.waiting(), 1, "after a minute it is asked about again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_takes_the_place_of_the_one_before_it() {
+    let place = tempfile::tempdir().unwrap();
+    let session = in_project(place.path());
+    let (mut desk, _asker) = Desk::new(&session);
+    let servers = session.configuration.config().unwrap().servers.clone();
+    // All at once: none has been looked at when the next comes.
+    for _ in 0..3 {
+        desk.ask_approvals(servers.clone());
+    }
+    settle(&mut desk).await;
+    assert_eq!(desk.waiting(), 2);
+    desk.ask_approvals(servers);
+    settle(&mut desk).await;
+    assert_eq!(desk.waiting(), 2);
 }
 
 #[tokio::test]
