@@ -213,7 +213,7 @@ pub fn rules_of(settings: &Settings) -> Vec<SourcedRule> {
         // What it forbids is not known, so nothing is called before it is mended.
         let place = "a file of yours that cannot be read: wharf validate".to_owned();
         rules.push(SourcedRule {
-            rule: Rule { tool: "mcp__*".to_owned(), pattern: None, action: Action::Deny },
+            rule: Rule::new("mcp__*", Action::Deny),
             origin: RuleOrigin { place, standing: Standing::User },
         });
     }
@@ -276,7 +276,12 @@ pub fn with_login(mut entry: ServerEntry, key: Option<String>, account: Option<S
 /// Rules as they are decided by.
 pub fn sourced(rules: &[RuleText]) -> Vec<SourcedRule> {
     let rule = |text: &RuleText| SourcedRule {
-        rule: Rule { tool: text.tool.clone(), pattern: text.pattern.clone(), action: action(&text.action) },
+        rule: Rule {
+            tool: text.tool.clone(),
+            pattern: text.pattern.clone(),
+            action: action(&text.action),
+            defined_in: text.defined_in.clone(),
+        },
         origin: RuleOrigin {
             place: text.place.to_string(),
             standing: if text.from_project { Standing::Project } else { Standing::User },

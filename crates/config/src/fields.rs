@@ -184,6 +184,7 @@ pub const RULE: &[Field] = &[
     field("tool", Kind::Text, "Which tools: `mcp__<server>__<tool>`, a glob."),
     field("pattern", Kind::Text, "Which arguments: `key=glob`, or a glob over every value."),
     field("action", Kind::Choice(&["allow", "ask", "deny"]), "What is done about a call of them."),
+    field("definedIn", Kind::Text, "The file that defines the server, if that is not your own: its absolute path."),
 ];
 
 /// The keys of a file that count wherever it lies.

@@ -205,7 +205,9 @@ impl FileReading<'_> {
             };
             let from_project = self.layer.needs_approval();
             let place = self.place(rule.at);
-            self.content.settings.rules.push(RuleText { tool, pattern: text("pattern"), action, place, from_project });
+            let (pattern, defined_in) = (text("pattern"), text("definedIn"));
+            let rule = RuleText { tool, pattern, action, defined_in, place, from_project };
+            self.content.settings.rules.push(rule);
         }
     }
 
@@ -220,7 +222,7 @@ impl FileReading<'_> {
 
     /// A rule that is not understood may have been there to forbid something, so it does.
     fn bad_rule(&mut self, at: Position, tool: String) {
-        let text = "a rule is an object of `tool`, `action` (allow, ask or deny) and perhaps `pattern`";
+        let text = "a rule is an object of `tool`, `action` (allow, ask or deny) and perhaps `pattern` and `definedIn`";
         let fix = format!("mend or remove it: until then `{}` is denied", shown(&tool));
         self.fault(&Fault::new("bad_rule", at, text).fix(fix), Severity::Error, None);
         self.deny(tool, at);
@@ -228,7 +230,8 @@ impl FileReading<'_> {
 
     fn deny(&mut self, tool: String, at: Position) {
         let (place, from_project) = (self.place(at), self.layer.needs_approval());
-        let rule = RuleText { tool, pattern: None, action: "deny".to_owned(), place, from_project };
+        let action = "deny".to_owned();
+        let rule = RuleText { tool, pattern: None, action, defined_in: None, place, from_project };
         self.content.settings.rules.push(rule);
     }
 

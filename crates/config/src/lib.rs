@@ -62,7 +62,7 @@ pub use provider::{
 pub use reader::Reader;
 pub use reference::reference;
 pub use references::{Reference, Referred};
-pub use resolve::Resolving;
+pub use resolve::{Resolving, origin_of};
 pub use schema::schema;
 pub use secrets::{FoundSecret, Keyring, SecretError, SecretPlace, SecretStore, is_secret_name};
 pub use settings::{RuleText, Settings};

@@ -3,12 +3,12 @@
 mod login;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use url::Url;
 use wharf_spec::{
-    Admission, EnvValue, HttpSpec, LaunchCheck, Reconnect, Secret, ServerEntry, ServerName, ServerSettings, ServerSpec,
-    StdioSpec, Surroundings,
+    Admission, EnvValue, HttpSpec, LaunchCheck, Reconnect, Secret, ServerEntry, ServerName, ServerOrigin,
+    ServerSettings, ServerSpec, StdioSpec, Surroundings,
 };
 
 use crate::configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Reach, Sited};
@@ -36,6 +36,7 @@ impl Configured {
         let described = self.described.as_ref().map_err(Clone::clone)?;
         let mut entry = described.resolve(&self.name, with).map_err(|problem| vec![problem])?;
         entry.settings.admission = self.admission();
+        entry.settings.origin = self.origin();
         if let Approval::Approved(digest) = self.approval {
             let check = self.launch_check(described, digest, with);
             match &mut entry.spec {
@@ -54,6 +55,12 @@ impl Configured {
         LaunchCheck::new(digest, move |program| approvals.check_launch(&key, &described, &around, program))
     }
 
+    /// Returns where it is defined: permissions given to the user's own server do not reach a project's. Looks at the
+    /// file system.
+    pub fn origin(&self) -> ServerOrigin {
+        if self.layer.needs_approval() { origin_of(&self.place.file) } else { ServerOrigin::User }
+    }
+
     /// Whether it may be used.
     pub fn admission(&self) -> Admission {
         match self.approval {
@@ -62,6 +69,11 @@ impl Configured {
             Approval::NotNeeded | Approval::Approved(_) => Admission::Enabled,
         }
     }
+}
+
+/// Returns the origin of servers that a file of somebody else defines.
+pub fn origin_of(file: &Path) -> ServerOrigin {
+    ServerOrigin::File(file.canonicalize().unwrap_or_else(|_| file.to_owned()).into())
 }
 
 impl Described {

@@ -51,6 +51,8 @@ pub struct RuleText {
     pub pattern: Option<String>,
     /// `allow`, `ask` or `deny`.
     pub action: String,
+    /// The file that defines the server.
+    pub defined_in: Option<String>,
     /// Where it stands.
     pub place: Place,
     /// Whether a project says so.

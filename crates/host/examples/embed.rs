@@ -25,7 +25,7 @@ async fn embed() -> Result<(), Box<dyn std::error::Error>> {
     let spec = StdioSpec { program, args: command.collect(), ..StdioSpec::default() };
     let server = ServerName::new("demo")?;
 
-    let rule = Rule { tool: "mcp__demo__echo".to_owned(), pattern: None, action: Action::Allow };
+    let rule = Rule::new("mcp__demo__echo", Action::Allow);
     let origin = RuleOrigin { place: "embed.rs".to_owned(), standing: Standing::User };
     let host = Host::builder()
         .surroundings(Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })

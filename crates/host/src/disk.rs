@@ -10,7 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::watch;
 use wharf_policy::Pins;
-use wharf_spec::{Fingerprint, ServerName, ServerSpec, ToolId};
+use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ServerSpec, ToolId};
 use wharf_store::{Document, Privacy, SpillDir, SpillLimits};
 
 use crate::catalog::{Listed, identity, keep, recall};
@@ -23,7 +23,7 @@ const FORGOTTEN: Duration = Duration::from_secs(90 * 24 * 3600);
 const MOST_PINS: usize = 12 << 20;
 
 /// The form of the file of released definitions.
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 /// What a host keeps, in one private directory. Reading and writing happen on threads that may block.
 pub(crate) struct Disk {
@@ -41,8 +41,15 @@ pub(crate) struct Approved {
     pub released: Released,
 }
 
+/// The server of a kept list.
+pub(crate) struct Listing<'a> {
+    pub name: &'a ServerName,
+    pub origin: &'a ServerOrigin,
+    pub spec: &'a ServerSpec,
+}
+
 /// The definitions of tools that people have let out of quarantine.
-pub(crate) type Released = HashSet<(ToolId, Fingerprint)>;
+pub(crate) type Released = HashSet<(ServerOrigin, ToolId, Fingerprint)>;
 
 /// The same as they are written. What schema 1 released, by fingerprint alone and so for every server, has to be
 /// released again.
@@ -57,6 +64,9 @@ struct ReleasedFile {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ReleasedTool {
     server: String,
+    /// The file that defines the server; since schema 3.
+    #[serde(default, rename = "definedIn", skip_serializing_if = "Option::is_none")]
+    defined_in: Option<String>,
     tool: String,
     fingerprint: Fingerprint,
 }
@@ -87,18 +97,16 @@ impl Disk {
     }
 
     /// Keeps what a server lists, for the next time it is not running.
-    pub fn keep_listed(&self, server: &ServerName, spec: &ServerSpec, listed: &Listed) {
-        let identity = identity(spec);
-        let document = self.catalog_of(server, &identity);
+    pub fn keep_listed(&self, server: &Listing<'_>, listed: &Listed) {
+        let (document, identity) = self.catalog_of(server);
         let listed = listed.clone();
         self.writes.push(move || write_listed(&document, &listed, &identity));
     }
 
     /// Keeps the tools a server lists beside what else it listed before, unless they are the same. Where it listed
     /// nothing before, what it has not been asked for stays marked as that.
-    pub fn keep_tools(&self, server: &ServerName, spec: &ServerSpec, mut listed: Listed) {
-        let identity = identity(spec);
-        let document = self.catalog_of(server, &identity);
+    pub fn keep_tools(&self, server: &Listing<'_>, mut listed: Listed) {
+        let (document, identity) = self.catalog_of(server);
         self.writes.push(move || {
             let before = document.load().ok().flatten().and_then(|loaded| recall(loaded.bytes, &identity).ok());
             if let Some(before) = before {
@@ -113,9 +121,8 @@ impl Disk {
     }
 
     /// What a server listed when it last ran. What is damaged is as good as absent.
-    pub async fn listed(&self, server: &ServerName, spec: &ServerSpec) -> Option<Listed> {
-        let identity = identity(spec);
-        let document = self.catalog_of(server, &identity);
+    pub async fn listed(&self, server: &Listing<'_>) -> Option<Listed> {
+        let (document, identity) = self.catalog_of(server);
         let loaded = tokio::task::spawn_blocking(move || document.load()).await.ok()?;
         let found = match loaded {
             Ok(loaded) => recall(loaded?.bytes, &identity).map_err(|error| error.to_string()),
@@ -125,8 +132,10 @@ impl Disk {
     }
 
     /// By the name as well: two accounts at one address have the same identity.
-    fn catalog_of(&self, server: &ServerName, identity: &str) -> Document {
-        Document::at(self.path.join("catalogs").join(format!("{server}-{identity}.json")), Privacy::Private)
+    fn catalog_of(&self, server: &Listing<'_>) -> (Document, String) {
+        let identity = identity(server.origin, server.spec);
+        let file = self.path.join("catalogs").join(format!("{}-{identity}.json", server.name));
+        (Document::at(file, Privacy::Private), identity)
     }
 
     fn keep_released(&self, released: Released, crier: Arc<Crier>) {
@@ -224,15 +233,15 @@ impl Context {
     }
 
     /// Whether a person has let just this definition of this tool out of quarantine.
-    pub fn is_released(&self, tool: ToolId, definition: Fingerprint) -> bool {
-        self.released.lock().unwrap_or_else(PoisonError::into_inner).contains(&(tool, definition))
+    pub fn is_released(&self, (origin, tool): (ServerOrigin, ToolId), definition: Fingerprint) -> bool {
+        self.released.lock().unwrap_or_else(PoisonError::into_inner).contains(&(origin, tool, definition))
     }
 
     /// Lets a definition of a tool out of quarantine.
-    pub fn release(&self, tool: ToolId, definition: Fingerprint) {
+    pub fn release(&self, (origin, tool): (ServerOrigin, ToolId), definition: Fingerprint) {
         let all = {
             let mut released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
-            released.insert((tool, definition));
+            released.insert((origin, tool, definition));
             released.clone()
         };
         if let Some(disk) = &self.disk {
@@ -248,21 +257,26 @@ fn known_schema<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
 }
 
 impl ReleasedFile {
-    fn of<'a>(released: impl Iterator<Item = &'a (ToolId, Fingerprint)>) -> Self {
-        let entry = |(id, fingerprint): &(ToolId, Fingerprint)| ReleasedTool {
-            server: id.server.to_string(),
-            tool: id.tool.to_string(),
-            fingerprint: *fingerprint,
+    fn of<'a>(released: impl Iterator<Item = &'a (ServerOrigin, ToolId, Fingerprint)>) -> Self {
+        // A file whose path is not text is forgotten with the process.
+        let entry = |(origin, id, fingerprint): &(ServerOrigin, ToolId, Fingerprint)| {
+            let defined_in = origin.file().map(|file| file.to_str().map(str::to_owned).ok_or(())).transpose().ok()?;
+            let (server, tool) = (id.server.to_string(), id.tool.to_string());
+            Some(ReleasedTool { server, defined_in, tool, fingerprint: *fingerprint })
         };
-        let mut tools: Vec<ReleasedTool> = released.map(entry).collect();
-        tools.sort_by_cached_key(|tool| (tool.server.clone(), tool.tool.clone(), tool.fingerprint.0));
+        let mut tools: Vec<ReleasedTool> = released.filter_map(entry).collect();
+        let key =
+            |tool: &ReleasedTool| (tool.server.clone(), tool.defined_in.clone(), tool.tool.clone(), tool.fingerprint.0);
+        tools.sort_by_cached_key(key);
         Self { schema: SCHEMA, tools }
     }
 
     fn read(self) -> Released {
         let entry = |tool: ReleasedTool| {
             let server = ServerName::new(&tool.server).ok()?;
-            Some((ToolId::new(&server, tool.tool.as_str()), tool.fingerprint))
+            let file = |file: String| ServerOrigin::File(Path::new(&file).into());
+            let origin = tool.defined_in.map_or(ServerOrigin::User, file);
+            Some((origin, ToolId::new(&server, tool.tool.as_str()), tool.fingerprint))
         };
         self.tools.into_iter().filter_map(entry).collect()
     }

@@ -10,7 +10,7 @@ use wharf_policy::{
     Action, Grant, GrantScope, Grants, Judge, Judgement, Lifetime, NoRule, Pins, Policy, Problem, Reason, Rule,
     SourcedRule, difference,
 };
-use wharf_spec::{Fingerprint, ServerName, ToolId};
+use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ToolId};
 use wharf_tools::{Attempt, Caller, Check, Consent, Description, Gate, Permission, Refusal, RefusalReason, Risk};
 
 use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, put};
@@ -160,7 +160,8 @@ impl RuleGate {
         match known {
             Some((name, server)) => {
                 let mut attempt = wharf_policy::Attempt::mcp(name, &origin.name, arguments);
-                attempt.trust = server.kept.load().settings.trust;
+                let kept = server.kept.load();
+                (attempt.trust, attempt.origin) = (kept.settings.trust, &kept.settings.origin);
                 self.judged(&attempt, Some(&origin.fingerprint))
             }
             // Somebody else's tool, of which no rule for servers speaks.
@@ -192,7 +193,8 @@ impl RuleGate {
         // What is on the shelf may be another definition by now, which nobody has approved.
         let definition = shelf.tool(&id).filter(|tool| tool.fingerprint == fingerprint);
         let Some(definition) = definition.map(|tool| tool.definition.raw.clone()) else { return };
-        let approved = self.state().pins.approve(id, fingerprint, definition.get());
+        let Ok(server) = context.server(id.server.as_str()) else { return };
+        let approved = self.state().pins.approve((server.origin(), id), fingerprint, definition.get());
         match approved {
             Ok(()) => context.keep_pins(),
             Err(full) => tracing::warn!("{full}"),
@@ -246,11 +248,20 @@ impl RuleGate {
         Refusal::new(RefusalReason::NobodyToAsk { rule })
     }
 
+    /// Where the server of this name is defined; the user's own configuration where there is no such server.
+    fn origin_of(&self, server: &ServerName) -> ServerOrigin {
+        let server = self.context().and_then(|context| context.server(server.as_str()).ok());
+        server.map(|server| server.origin()).unwrap_or_default()
+    }
+
     /// The rule that allows a tool, whatever its arguments.
     fn rule_for(&self, tool: &Description) -> Result<Rule, NoRule> {
         match identity(tool) {
-            Some((id, _)) => Rule::naming(&id, Action::Allow, &self.state().servers),
-            None => Ok(Rule { tool: tool.name.to_string(), pattern: None, action: Action::Allow }),
+            Some((id, _)) => {
+                let rule = Rule::naming(&id, Action::Allow, &self.state().servers)?;
+                rule.of_origin(&self.origin_of(&id.server))
+            }
+            None => Ok(Rule::new(&*tool.name, Action::Allow)),
         }
     }
 
@@ -347,7 +358,8 @@ impl RuleGate {
         let lifetime = if let Some(Err(_)) = rule { Lifetime::Session } else { lifetime };
         match identity(tool) {
             Some((tool, definition)) => {
-                let grant = Grant { tool, arguments: GrantScope::Any, lifetime, definition, until: None };
+                let origin = self.origin_of(&tool.server);
+                let grant = Grant { tool, origin, arguments: GrantScope::Any, lifetime, definition, until: None };
                 self.state().grants.add(grant);
             }
             None => drop(self.state().own_grants.insert(Arc::clone(&tool.name), lifetime)),

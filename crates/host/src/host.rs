@@ -170,7 +170,7 @@ impl Host {
         if fingerprint != seen {
             return Err(HostError::Refused(Refusal::new(RefusalReason::ApprovalStale)));
         }
-        context.release(tool.clone(), seen);
+        context.release((server.origin(), tool.clone()), seen);
         context.filter_anew(&server).await;
         Ok(())
     }

@@ -61,7 +61,8 @@ pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> C
     for (name, told) in wanted {
         match before.get(&name) {
             Some(server) if matches!(server.reach, Reach::Local(_)) => {}
-            Some(server) if server.reach.is_same(&told.reach) => {
+            // A server that is defined elsewhere is another one, even if it is reached in the same way.
+            Some(server) if server.reach.is_same(&told.reach) && server.origin() == told.settings.origin => {
                 let same = server.kept.load().is_told(&told.settings);
                 if same { &mut changes.unchanged } else { &mut changes.changed }.push(name);
                 if !same {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use wharf_client::{CallError, ConnectOptions, Connection, LocalServer, connect_local, connect_to};
-use wharf_spec::{Admission, Glob, HttpSpec, ServerName, ServerSettings, ServerSpec};
+use wharf_spec::{Admission, Glob, HttpSpec, ServerName, ServerOrigin, ServerSettings, ServerSpec};
 
 use crate::account::Membership;
 use crate::catalog::Filter;
@@ -159,6 +159,11 @@ impl Reach {
 }
 
 impl Server {
+    /// Returns where it is defined.
+    pub fn origin(&self) -> ServerOrigin {
+        self.kept.load().settings.origin.clone()
+    }
+
     /// Starts, dials or makes the server, and agrees with it on a revision.
     ///
     /// Dropped while it waits, whatever it has begun is ended.

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use wharf_client::{Connection, Listing};
-use wharf_spec::{ServerName, ToolId};
+use wharf_spec::ToolId;
 use wharf_wire::{ServerCapabilities, ToolDefinition};
 
 use crate::attend::{Attention, Lists};
 use crate::catalog::{Freshness, ListName, Listed, Section, SectionParts, fingerprint};
 use crate::context::Context;
+use crate::disk;
 use crate::events::Event;
 use crate::inspect::{inspect, is_quarantined};
 use crate::server::{Reach, Server};
@@ -74,7 +75,7 @@ impl Context {
 
     fn section(&self, server: &Server, listed: Listed) -> Section {
         let kept = server.kept.load();
-        let inspector = |tool: &ToolDefinition| self.quarantined(&server.name, tool);
+        let inspector = |tool: &ToolDefinition| self.quarantined(server, tool);
         Section::build(SectionParts {
             server: &server.name,
             style: self.options.names,
@@ -93,9 +94,9 @@ impl Context {
     }
 
     /// Why a tool is kept from models, unless a person has released just this definition of it.
-    fn quarantined(&self, server: &ServerName, tool: &ToolDefinition) -> Option<String> {
+    fn quarantined(&self, server: &Server, tool: &ToolDefinition) -> Option<String> {
         let findings = inspect(tool);
-        let id = || ToolId::new(server, tool.name.as_str());
+        let id = || (server.origin(), ToolId::new(&server.name, tool.name.as_str()));
         if !is_quarantined(&findings) || self.is_released(id(), fingerprint(tool)) {
             return None;
         }
@@ -108,16 +109,19 @@ impl Context {
         if let (Some(disk), Reach::Spec(spec)) = (&self.disk, &server.reach)
             && lists.failed.is_empty()
         {
+            let server = disk::Listing { name: &server.name, origin: &server.origin(), spec };
             match self.options.attention {
-                Attention::Full => disk.keep_listed(&server.name, spec, &listed(lists, connection)),
-                Attention::ToolsOnce => disk.keep_tools(&server.name, spec, listed(lists, connection)),
+                Attention::Full => disk.keep_listed(&server, &listed(lists, connection)),
+                Attention::ToolsOnce => disk.keep_tools(&server, listed(lists, connection)),
             }
         }
     }
 
     async fn listed_before(&self, server: &Server) -> Option<Listed> {
         match (&self.disk, &server.reach) {
-            (Some(disk), Reach::Spec(spec)) => disk.listed(&server.name, spec).await,
+            (Some(disk), Reach::Spec(spec)) => {
+                disk.listed(&disk::Listing { name: &server.name, origin: &server.origin(), spec }).await
+            }
             _ => None,
         }
     }

@@ -48,7 +48,7 @@ pub fn host(servers: Vec<ServerEntry>) -> HostBuilder {
 
 /// The rule that allows a tool of a server.
 pub fn allow(server: &ServerName, tool: &str) -> SourcedRule {
-    let rule = Rule { tool: format!("mcp__{server}__{tool}"), pattern: None, action: Action::Allow };
+    let rule = Rule::new(format!("mcp__{server}__{tool}"), Action::Allow);
     SourcedRule { rule, origin: RuleOrigin { place: "bench:1".to_owned(), standing: Standing::User } }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use wharf_json::Raw;
-use wharf_spec::ServerName;
+use wharf_spec::{ServerName, ServerOrigin};
 
 use crate::{Lifetime, SourcedRule};
 
@@ -13,6 +13,8 @@ use crate::{Lifetime, SourcedRule};
 pub struct Attempt<'a> {
     /// Whose tool it is; `None` for a tool that belongs to no server.
     pub server: Option<&'a ServerName>,
+    /// Where that server is defined.
+    pub origin: &'a ServerOrigin,
     /// What the server calls it, never an alias.
     pub tool: &'a str,
     /// The arguments as they would be sent.
@@ -33,14 +35,15 @@ pub enum Risk {
 }
 
 impl<'a> Attempt<'a> {
-    /// A call of a server's tool: risky, and not trusted.
+    /// A call of a tool of one of the user's own servers: risky, and not trusted.
     pub fn mcp(server: &'a ServerName, tool: &'a str, arguments: &'a Raw) -> Self {
-        Self { server: Some(server), tool, arguments, trust: false, risk: Risk::High }
+        let origin = ServerOrigin::USER;
+        Self { server: Some(server), origin, tool, arguments, trust: false, risk: Risk::High }
     }
 
     /// A call of a tool that belongs to no server and goes by its plain name.
     pub fn plain(tool: &'a str, arguments: &'a Raw, risk: Risk) -> Self {
-        Self { server: None, tool, arguments, trust: false, risk }
+        Self { server: None, origin: ServerOrigin::USER, tool, arguments, trust: false, risk }
     }
 }
 
@@ -80,6 +83,8 @@ pub enum Reason {
     Grant(Lifetime),
     /// It would be allowed, but nobody knows how the server describes the tool.
     Undescribed,
+    /// This allow rule names the server, but holds for the one that is defined elsewhere.
+    Elsewhere(Arc<SourcedRule>),
     /// Nothing says anything.
     Default,
 }
@@ -99,6 +104,7 @@ impl fmt::Display for Reason {
         match self {
             Self::Rule(rule) => write!(f, "rule {rule}"),
             Self::NearDeny(rule) => write!(f, "it looks like what a rule denies: {rule}"),
+            Self::Elsewhere(rule) => write!(f, "the rule that allows it is about a server defined elsewhere: {rule}"),
             Self::Trust => f.write_str("the server is trusted"),
             Self::LowRisk => f.write_str("it needs no permission"),
             Self::Grant(Lifetime::Once) => f.write_str("allowed this once"),

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use wharf_spec::Glob;
+use wharf_spec::{Glob, ServerOrigin};
 
 use crate::argument::Arguments;
 use crate::fold::fold;
 use crate::pattern::Pattern;
+use crate::scope::Scope;
 use crate::target::{Name, Reading};
 use crate::{Action, SourcedRule};
 
@@ -19,6 +20,7 @@ pub(crate) struct Clause {
     pattern: Option<Arc<Pattern>>,
     precision: Precision,
     twin: Twin,
+    scope: Scope,
 }
 
 /// How precise a clause is: the greater goes before the smaller, field by field.
@@ -46,7 +48,8 @@ impl Clause {
     /// The clause of a rule in one of its readings.
     pub fn new(rule: &Arc<SourcedRule>, reading: &Reading, pattern: Option<Arc<Pattern>>) -> Self {
         let name = reading.server.literals() + reading.tool.literals();
-        Self::with(rule, reading.tool.clone(), (reading.is_exact(), name), pattern)
+        let scope = Scope::new(&rule.rule, Some(reading));
+        Self { scope, ..Self::with(rule, reading.tool.clone(), (reading.is_exact(), name), pattern) }
     }
 
     /// The clause of a rule that is about names as a whole, or of what is left of it after a beginning.
@@ -63,11 +66,16 @@ impl Clause {
         let text = tool.text();
         let folded = fold(&text);
         let twin = Twin { is_same: folded == text, folded: Glob::new(&folded) };
-        Self { rule: rule.clone(), tool, pattern, precision, twin }
+        Self { rule: rule.clone(), tool, pattern, precision, twin, scope: Scope::new(&rule.rule, None) }
     }
 
     pub fn action(&self) -> Action {
         self.rule.rule.action
+    }
+
+    /// Whether it is about servers of this origin.
+    pub fn reaches(&self, origin: &ServerOrigin) -> bool {
+        self.scope.covers(origin)
     }
 
     /// Whether it names one tool and no other.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use wharf_json::Raw;
-use wharf_spec::{ServerName, ToolId};
+use wharf_spec::{ServerName, ServerOrigin, ToolId};
 
 use crate::argument::Node;
 use crate::{Action, Attempt, Fingerprint, NoRule, Rule};
@@ -25,6 +25,8 @@ pub struct Grant {
     pub arguments: GrantScope,
     /// How long it holds.
     pub lifetime: Lifetime,
+    /// Where its server is defined. The grant holds for no other.
+    pub origin: ServerOrigin,
     /// The definition that the person saw. The grant holds for no other.
     pub definition: Fingerprint,
     /// When it ends by itself; an answer to one question should.
@@ -64,7 +66,7 @@ impl Grant {
     /// The rule that says the same, to be written to the user's file.
     pub fn as_rule(&self, servers: &[ServerName]) -> Result<Rule, NoRule> {
         match self.arguments {
-            GrantScope::Any => Rule::naming(&self.tool, Action::Allow, servers),
+            GrantScope::Any => Rule::naming(&self.tool, Action::Allow, servers)?.of_origin(&self.origin),
             GrantScope::Exactly(_) => Err(NoRule::Arguments),
         }
     }
@@ -137,7 +139,8 @@ impl Grants {
         // Written out once, and only if a grant is for certain arguments.
         let exactly = LazyCell::new(|| GrantScope::exactly(attempt.arguments));
         let fits = |grant: &Grant| grant.arguments == GrantScope::Any || grant.arguments == *exactly;
-        let holding = list.iter().enumerate().filter(|(_, grant)| grant.holds(definition, now) && fits(grant));
+        let holds = |grant: &Grant| grant.origin == *attempt.origin && grant.holds(definition, now);
+        let holding = list.iter().enumerate().filter(|(_, grant)| holds(grant) && fits(grant));
         holding.map(|(at, grant)| (at, grant.lifetime)).max_by_key(|(_, lifetime)| match lifetime {
             Lifetime::Once => 0,
             Lifetime::Session => 1,
@@ -162,7 +165,8 @@ mod tests {
     }
 
     fn grant(arguments: GrantScope, lifetime: Lifetime) -> Grant {
-        Grant { tool: ToolId::new(&server(), "push"), arguments, lifetime, definition: SEEN, until: None }
+        let (tool, origin) = (ToolId::new(&server(), "push"), ServerOrigin::User);
+        Grant { tool, origin, arguments, lifetime, definition: SEEN, until: None }
     }
 
     fn raw(text: &str) -> Raw {
@@ -218,7 +222,7 @@ mod tests {
     #[test]
     fn only_a_grant_for_any_arguments_is_a_rule() {
         let always = grant(GrantScope::Any, Lifetime::Always);
-        let rule = Rule { tool: "mcp__git__push".to_owned(), pattern: None, action: Action::Allow };
+        let rule = Rule::new("mcp__git__push", Action::Allow);
         assert_eq!(always.as_rule(&[server()]), Ok(rule));
         let exact = grant(GrantScope::exactly(&raw("{}")), Lifetime::Always);
         assert_eq!(exact.as_rule(&[server()]), Err(NoRule::Arguments));

@@ -56,7 +56,7 @@ impl Judge<'_> {
         let (Some(server), Some(definition)) = (attempt.server, definition) else {
             return undescribed(attempt, verdict, why);
         };
-        let first_seen = match self.pins.state(server, attempt.tool, definition) {
+        let first_seen = match self.pins.state((attempt.origin, server), attempt.tool, definition) {
             PinState::Changed { approved } => return Judgement::Ask { why, changed: Some(approved) },
             PinState::New => true,
             PinState::Known => false,

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod rule;
+mod scope;
 
 mod attempt;
 mod policy;

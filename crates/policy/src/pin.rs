@@ -1,15 +1,17 @@
 //! Which definitions of tools have been approved.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wharf_spec::{BadServerName, ServerName, ToolId};
+use wharf_spec::{BadServerName, ServerName, ServerOrigin, ToolId};
 
 use crate::Fingerprint;
 
-/// The form of the file.
+/// The form of the file where every server is the user's own, and the form with servers of other files.
 const SCHEMA: u32 = 1;
+const SCHEMA_WITH_FILES: u32 = 2;
 /// Definitions of one tool that are remembered; the oldest are forgotten first, and then asked for again.
 const MOST_DEFINITIONS: usize = 8;
 /// Tools of one server that are remembered.
@@ -17,12 +19,15 @@ const MOST_TOOLS: usize = 4096;
 /// Bytes of a definition that are kept for comparing; a longer one is known by its fingerprint only.
 const LONGEST: usize = 128 << 10;
 
-/// The definitions that have been approved, by tool; a document with `schema: 1`.
+/// The definitions that have been approved, by tool and by where its server is defined; a document with `schema: 1`, or
+/// `schema: 2` if any of the servers is not the user's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Document", try_from = "Document")]
 pub struct Pins {
-    servers: HashMap<ServerName, HashMap<Arc<str>, Pin>>,
+    origins: HashMap<ServerOrigin, Servers>,
 }
+
+type Servers = HashMap<ServerName, HashMap<Arc<str>, Pin>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pin {
@@ -53,8 +58,14 @@ pub struct PinsFull(pub ServerName);
 
 impl Pins {
     /// Whether a definition of a tool has been approved.
-    pub fn state(&self, server: &ServerName, tool: &str, definition: &Fingerprint) -> PinState {
-        match self.servers.get(server).and_then(|tools| tools.get(tool)) {
+    pub fn state(
+        &self,
+        (origin, server): (&ServerOrigin, &ServerName),
+        tool: &str,
+        definition: &Fingerprint,
+    ) -> PinState {
+        let tools = self.origins.get(origin).and_then(|servers| servers.get(server));
+        match tools.and_then(|tools| tools.get(tool)) {
             None => PinState::New,
             Some(pin) if pin.fingerprints.contains(definition) => PinState::Known,
             Some(pin) => PinState::Changed { approved: pin.definition.clone() },
@@ -62,13 +73,18 @@ impl Pins {
     }
 
     /// The same, for who has the pair.
-    pub fn standing(&self, tool: &ToolId, definition: &Fingerprint) -> PinState {
-        self.state(&tool.server, &tool.tool, definition)
+    pub fn standing(&self, origin: &ServerOrigin, tool: &ToolId, definition: &Fingerprint) -> PinState {
+        self.state((origin, &tool.server), &tool.tool, definition)
     }
 
     /// Remembers that a definition has been approved. Those approved before stay so.
-    pub fn approve(&mut self, tool: ToolId, fingerprint: Fingerprint, definition: &str) -> Result<(), PinsFull> {
-        let tools = self.servers.entry(tool.server.clone()).or_default();
+    pub fn approve(
+        &mut self,
+        (origin, tool): (ServerOrigin, ToolId),
+        fingerprint: Fingerprint,
+        definition: &str,
+    ) -> Result<(), PinsFull> {
+        let tools = self.origins.entry(origin).or_default().entry(tool.server.clone()).or_default();
         if tools.len() >= MOST_TOOLS && !tools.contains_key(&tool.tool) {
             return Err(PinsFull(tool.server));
         }
@@ -85,8 +101,9 @@ impl Pins {
     ///
     /// No more is remembered than otherwise: tools past the most of one server are not taken in.
     pub fn merge(&mut self, other: &Self) {
-        for (server, theirs) in &other.servers {
-            let ours = self.servers.entry(server.clone()).or_default();
+        let servers = other.origins.iter().flat_map(|(origin, servers)| servers.iter().map(move |one| (origin, one)));
+        for (origin, (server, theirs)) in servers {
+            let ours = self.origins.entry(origin.clone()).or_default().entry(server.clone()).or_default();
             for (tool, pin) in theirs {
                 if ours.len() < MOST_TOOLS || ours.contains_key(tool) {
                     ours.entry(tool.clone()).or_insert_with(|| pin.clone()).take_in(pin);
@@ -97,19 +114,21 @@ impl Pins {
 
     /// Drops the texts of definitions, which are much. What was approved is still known, but not how it differs.
     pub fn drop_definitions(&mut self) {
-        self.servers.values_mut().flat_map(HashMap::values_mut).for_each(|pin| pin.definition = "".into());
+        let servers = self.origins.values_mut().flat_map(HashMap::values_mut);
+        servers.flat_map(HashMap::values_mut).for_each(|pin| pin.definition = "".into());
     }
 
     /// Forgets a tool: its next definition is new.
-    pub fn forget(&mut self, tool: &ToolId) {
-        if let Some(tools) = self.servers.get_mut(&tool.server) {
+    pub fn forget(&mut self, origin: &ServerOrigin, tool: &ToolId) {
+        let servers = self.origins.get_mut(origin);
+        if let Some(tools) = servers.and_then(|servers| servers.get_mut(&tool.server)) {
             tools.remove(&tool.tool);
         }
     }
 
     /// Forgets every tool of a server.
-    pub fn forget_server(&mut self, server: &ServerName) {
-        self.servers.remove(server);
+    pub fn forget_server(&mut self, origin: &ServerOrigin, server: &ServerName) {
+        self.origins.get_mut(origin).into_iter().for_each(|servers| drop(servers.remove(server)));
     }
 }
 
@@ -127,8 +146,14 @@ impl Pin {
 #[serde(deny_unknown_fields)]
 struct Document {
     schema: u32,
-    servers: BTreeMap<String, BTreeMap<String, Entry>>,
+    /// The user's own.
+    servers: ServerEntries,
+    /// Those of other files, by the path of the file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    files: BTreeMap<String, ServerEntries>,
 }
+
+type ServerEntries = BTreeMap<String, BTreeMap<String, Entry>>;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,7 +165,7 @@ struct Entry {
 /// Why a document is none of pins.
 #[derive(Debug, thiserror::Error)]
 enum BadDocument {
-    #[error("schema {0} is not {SCHEMA}")]
+    #[error("schema {0} is not {SCHEMA} or {SCHEMA_WITH_FILES}")]
     Schema(u32),
     #[error(transparent)]
     Server(#[from] BadServerName),
@@ -148,35 +173,61 @@ enum BadDocument {
 
 impl From<Pins> for Document {
     fn from(pins: Pins) -> Self {
-        let entry = |(tool, pin): (Arc<str>, Pin)| {
-            (tool.to_string(), Entry { definition: pin.definition.to_string(), fingerprints: pin.fingerprints })
-        };
-        let tools = |tools: HashMap<Arc<str>, Pin>| tools.into_iter().map(entry).collect();
-        let servers = pins.servers.into_iter().map(|(server, list)| (server.to_string(), tools(list))).collect();
-        Self { schema: SCHEMA, servers }
+        let mut document = Self { schema: SCHEMA, servers: BTreeMap::new(), files: BTreeMap::new() };
+        for (origin, servers) in pins.origins {
+            match origin.file().map(Path::to_str) {
+                None => document.servers = entries(servers),
+                Some(Some(file)) => drop(document.files.insert(file.to_owned(), entries(servers))),
+                // A path that is not text is forgotten with the process: its tools are asked about again.
+                Some(None) => {}
+            }
+        }
+        if !document.files.is_empty() {
+            document.schema = SCHEMA_WITH_FILES;
+        }
+        document
     }
+}
+
+fn entries(servers: Servers) -> ServerEntries {
+    let entry = |(tool, pin): (Arc<str>, Pin)| {
+        (tool.to_string(), Entry { definition: pin.definition.to_string(), fingerprints: pin.fingerprints })
+    };
+    let tools = |tools: HashMap<Arc<str>, Pin>| tools.into_iter().map(entry).collect();
+    servers.into_iter().map(|(server, list)| (server.to_string(), tools(list))).collect()
 }
 
 impl TryFrom<Document> for Pins {
     type Error = BadDocument;
 
     fn try_from(document: Document) -> Result<Self, BadDocument> {
-        if document.schema != SCHEMA {
+        if !(SCHEMA..=SCHEMA_WITH_FILES).contains(&document.schema) {
             return Err(BadDocument::Schema(document.schema));
         }
-        let pin = |(tool, entry): (String, Entry)| {
-            (tool.into(), Pin { definition: entry.definition.into(), fingerprints: entry.fingerprints })
-        };
-        let server = |(server, tools): (String, BTreeMap<String, Entry>)| {
-            Ok((ServerName::new(&server)?, tools.into_iter().map(pin).collect()))
-        };
-        Ok(Self { servers: document.servers.into_iter().map(server).collect::<Result<_, BadServerName>>()? })
+        let mut origins = HashMap::from([(ServerOrigin::User, servers(document.servers)?)]);
+        for (file, entries) in document.files {
+            origins.insert(ServerOrigin::File(Arc::from(Path::new(&file))), servers(entries)?);
+        }
+        origins.retain(|_, servers| !servers.is_empty());
+        Ok(Self { origins })
     }
+}
+
+fn servers(entries: ServerEntries) -> Result<Servers, BadServerName> {
+    let pin = |(tool, entry): (String, Entry)| {
+        (tool.into(), Pin { definition: entry.definition.into(), fingerprints: entry.fingerprints })
+    };
+    let server = |(server, tools): (String, BTreeMap<String, Entry>)| {
+        Ok((ServerName::new(&server)?, tools.into_iter().map(pin).collect()))
+    };
+    entries.into_iter().map(server).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const USER: &ServerOrigin = ServerOrigin::USER;
 
     fn tool(name: &str) -> ToolId {
         ToolId::new(&ServerName::new("git").unwrap(), name)
@@ -193,43 +244,43 @@ mod tests {
     #[test]
     fn what_was_approved_stays_known() {
         let mut pins = Pins::default();
-        assert_eq!(pins.standing(&tool("a"), &print(1)), PinState::New);
-        pins.approve(tool("a"), print(1), "one").unwrap();
-        assert_eq!(pins.standing(&tool("a"), &print(1)), PinState::Known);
-        assert_eq!(pins.standing(&tool("a"), &print(2)), changed("one"));
-        assert_eq!(pins.standing(&tool("A"), &print(2)), PinState::New);
-        pins.approve(tool("a"), print(2), "two").unwrap();
-        assert_eq!(pins.standing(&tool("a"), &print(1)), PinState::Known);
-        assert_eq!(pins.standing(&tool("a"), &print(3)), changed("two"));
-        pins.forget(&tool("a"));
-        assert_eq!(pins.standing(&tool("a"), &print(3)), PinState::New);
+        assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::New);
+        pins.approve((ServerOrigin::User, tool("a")), print(1), "one").unwrap();
+        assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::Known);
+        assert_eq!(pins.standing(USER, &tool("a"), &print(2)), changed("one"));
+        assert_eq!(pins.standing(USER, &tool("A"), &print(2)), PinState::New);
+        pins.approve((ServerOrigin::User, tool("a")), print(2), "two").unwrap();
+        assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::Known);
+        assert_eq!(pins.standing(USER, &tool("a"), &print(3)), changed("two"));
+        pins.forget(USER, &tool("a"));
+        assert_eq!(pins.standing(USER, &tool("a"), &print(3)), PinState::New);
     }
 
     #[test]
     fn what_is_kept_is_bounded_and_nothing_passes_for_new() {
         let mut pins = Pins::default();
         for byte in 0..=8 {
-            pins.approve(tool("a"), print(byte), "x").unwrap();
+            pins.approve((ServerOrigin::User, tool("a")), print(byte), "x").unwrap();
         }
-        assert_eq!(pins.standing(&tool("a"), &print(1)), PinState::Known);
-        assert_eq!(pins.standing(&tool("a"), &print(0)), changed("x"));
-        pins.approve(tool("a"), print(9), &"x".repeat(LONGEST + 1)).unwrap();
-        assert_eq!(pins.standing(&tool("a"), &print(0)), changed(""));
+        assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::Known);
+        assert_eq!(pins.standing(USER, &tool("a"), &print(0)), changed("x"));
+        pins.approve((ServerOrigin::User, tool("a")), print(9), &"x".repeat(LONGEST + 1)).unwrap();
+        assert_eq!(pins.standing(USER, &tool("a"), &print(0)), changed(""));
         for n in 1..MOST_TOOLS {
-            pins.approve(tool(&n.to_string()), print(1), "").unwrap();
+            pins.approve((ServerOrigin::User, tool(&n.to_string())), print(1), "").unwrap();
         }
-        assert_eq!(pins.approve(tool("b"), print(1), ""), Err(PinsFull(tool("b").server)));
-        assert_eq!(pins.approve(tool("a"), print(1), ""), Ok(()));
-        assert_eq!(pins.standing(&tool("1"), &print(2)), changed(""));
+        assert_eq!(pins.approve((ServerOrigin::User, tool("b")), print(1), ""), Err(PinsFull(tool("b").server)));
+        assert_eq!(pins.approve((ServerOrigin::User, tool("a")), print(1), ""), Ok(()));
+        assert_eq!(pins.standing(USER, &tool("1"), &print(2)), changed(""));
     }
 
     #[test]
     fn what_two_have_approved_is_known_to_both() {
         let (mut ours, mut theirs) = (Pins::default(), Pins::default());
-        ours.approve(tool("a"), print(1), "ours").unwrap();
-        theirs.approve(tool("a"), print(1), "theirs").unwrap();
-        theirs.approve(tool("a"), print(2), "theirs").unwrap();
-        theirs.approve(tool("b"), print(3), "b").unwrap();
+        ours.approve((ServerOrigin::User, tool("a")), print(1), "ours").unwrap();
+        theirs.approve((ServerOrigin::User, tool("a")), print(1), "theirs").unwrap();
+        theirs.approve((ServerOrigin::User, tool("a")), print(2), "theirs").unwrap();
+        theirs.approve((ServerOrigin::User, tool("b")), print(3), "b").unwrap();
         ours.merge(&theirs);
         for (name, byte, expected) in [
             ("a", 1, PinState::Known),
@@ -238,21 +289,21 @@ mod tests {
             ("b", 3, PinState::Known),
             ("c", 1, PinState::New),
         ] {
-            assert_eq!(ours.standing(&tool(name), &print(byte)), expected, "{name} {byte}");
+            assert_eq!(ours.standing(USER, &tool(name), &print(byte)), expected, "{name} {byte}");
         }
-        (10..20).for_each(|byte| theirs.approve(tool("a"), print(byte), "").unwrap());
+        (10..20).for_each(|byte| theirs.approve((ServerOrigin::User, tool("a")), print(byte), "").unwrap());
         ours.merge(&theirs);
-        assert_eq!(ours.standing(&tool("a"), &print(1)), PinState::Known);
-        assert_eq!(ours.servers[&tool("a").server]["a"].fingerprints.len(), MOST_DEFINITIONS);
+        assert_eq!(ours.standing(USER, &tool("a"), &print(1)), PinState::Known);
+        assert_eq!(ours.origins[USER][&tool("a").server]["a"].fingerprints.len(), MOST_DEFINITIONS);
         ours.drop_definitions();
-        assert_eq!(ours.standing(&tool("a"), &print(1)), PinState::Known);
-        assert_eq!(ours.standing(&tool("a"), &print(99)), changed(""));
+        assert_eq!(ours.standing(USER, &tool("a"), &print(1)), PinState::Known);
+        assert_eq!(ours.standing(USER, &tool("a"), &print(99)), changed(""));
     }
 
     #[test]
     fn pins_are_a_document() {
         let mut pins = Pins::default();
-        pins.approve(tool("a"), print(0xab), "{}").unwrap();
+        pins.approve((ServerOrigin::User, tool("a")), print(0xab), "{}").unwrap();
         let text = serde_json::to_string(&pins).unwrap();
         let hex = "ab".repeat(32);
         let expected =
@@ -260,13 +311,37 @@ mod tests {
         assert_eq!(text, expected);
         assert_eq!(serde_json::from_str::<Pins>(&text).unwrap(), pins);
         for bad in [
-            text.replace("\"schema\":1", "\"schema\":2"),
+            text.replace("\"schema\":1", "\"schema\":3"),
             text.replace("git", "g t"),
             text.replace(&hex, "ab"),
             text.replace("definition", "definitions"),
             "{}".to_owned(),
         ] {
             assert!(serde_json::from_str::<Pins>(&bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_pin_holds_where_its_server_is_defined() {
+        let file = |path: &str| ServerOrigin::File(Arc::from(Path::new(path)));
+        let mut pins = Pins::default();
+        pins.approve((ServerOrigin::User, tool("a")), print(1), "own").unwrap();
+        pins.approve((file("/p/.mcp.json"), tool("a")), print(2), "project").unwrap();
+        let text = serde_json::to_string(&pins).unwrap();
+        assert!(text.starts_with(r#"{"schema":2,"servers":{"git":"#), "{text}");
+        assert!(text.contains(r#""files":{"/p/.mcp.json":{"git":"#), "{text}");
+        let read: Pins = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, pins);
+        let mut merged = Pins::default();
+        merged.merge(&read);
+        for (origin, byte, expected) in [
+            (ServerOrigin::User, 1, PinState::Known),
+            (ServerOrigin::User, 2, changed("own")),
+            (file("/p/.mcp.json"), 2, PinState::Known),
+            (file("/p/.mcp.json"), 1, changed("project")),
+            (file("/q/.mcp.json"), 1, PinState::New),
+        ] {
+            assert_eq!(merged.standing(&origin, &tool("a"), &print(byte)), expected, "{origin:?} {byte}");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What a set of rules means.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use wharf_spec::{ServerName, ToolId};
+use wharf_spec::{ServerName, ServerOrigin, ToolId};
 
 use crate::argument::Arguments;
 use crate::clause::Clause;
@@ -73,6 +74,13 @@ impl Policy {
         decide_by(clauses, attempt)
     }
 
+    /// The allow rules that reach tools of a server that is defined there. Another rule may still ask or deny.
+    pub fn allows(&self, server: &ServerName, origin: &ServerOrigin) -> Vec<Arc<SourcedRule>> {
+        let clauses = self.servers.get(server).into_iter().flatten();
+        let allows = clauses.filter(|clause| clause.action() == Action::Allow && clause.reaches(origin));
+        allows.map(|clause| clause.rule.clone()).collect()
+    }
+
     /// The rules that match none of these tools, of those that name a server that is there: all the tools are to be
     /// given, or rules are blamed for what is only not known yet.
     pub fn unmatched(&self, tools: &[ToolId]) -> Vec<Problem> {
@@ -95,7 +103,12 @@ impl Policy {
     fn report_idle(&mut self, servers: &[ServerName]) {
         for rule in &self.rules {
             let kind = match &rule.target {
-                Target::Mcp(readings) if !readings.iter().any(|reading| reading.fits(servers)) => ProblemKind::NoServer,
+                // A server that is defined in some file is not configured in every directory.
+                Target::Mcp(readings)
+                    if rule.rule.rule.defined_in.is_none() && !readings.iter().any(|reading| reading.fits(servers)) =>
+                {
+                    ProblemKind::NoServer
+                }
                 _ => match self.rules.iter().find(|other| other.goes_before(rule, servers)) {
                     Some(other) => ProblemKind::Shadowed(other.rule.clone()),
                     None => continue,
@@ -120,15 +133,19 @@ fn sorted(clauses: impl Iterator<Item = Clause>) -> Vec<Arc<Clause>> {
 
 fn decide_by(clauses: &[Arc<Clause>], attempt: &Attempt<'_>) -> Decision {
     let arguments = Arguments::new(attempt.arguments);
-    let deciding = clauses.iter().find(|clause| clause.holds(attempt.tool, &arguments));
+    let holds = |clause: &&Arc<Clause>| clause.holds(attempt.tool, &arguments);
+    let deciding = clauses.iter().filter(|clause| clause.reaches(attempt.origin)).find(holds);
     let (verdict, reason) = match deciding {
         Some(clause) => (verdict(clause.action()), Reason::Rule(clause.rule.clone())),
         None if attempt.trust => (Verdict::Allow, Reason::Trust),
         None if attempt.risk == Risk::Low => (Verdict::Allow, Reason::LowRisk),
-        None => (Verdict::Ask, Reason::Default),
+        None => {
+            let elsewhere = clauses.iter().filter(|clause| clause.action() == Action::Allow).find(holds);
+            (Verdict::Ask, elsewhere.map_or(Reason::Default, |clause| Reason::Elsewhere(clause.rule.clone())))
+        }
     };
     if verdict == Verdict::Allow
-        && let Some(near) = near_deny(clauses, deciding, attempt.tool, &arguments)
+        && let Some(near) = near_deny(clauses, deciding, attempt, &arguments)
     {
         return Decision { verdict: Verdict::Ask, reason: Reason::NearDeny(near.rule.clone()) };
     }
@@ -140,10 +157,12 @@ fn decide_by(clauses: &[Arc<Clause>], attempt: &Attempt<'_>) -> Decision {
 fn near_deny<'c>(
     clauses: &'c [Arc<Clause>],
     deciding: Option<&Arc<Clause>>,
-    tool: &str,
+    attempt: &Attempt<'_>,
     arguments: &Arguments<'_>,
 ) -> Option<&'c Arc<Clause>> {
-    let mut denies = clauses.iter().take_while(|clause| clause.action() == Action::Deny).peekable();
+    let Attempt { tool, origin, .. } = *attempt;
+    let denies = clauses.iter().take_while(|clause| clause.action() == Action::Deny);
+    let mut denies = denies.filter(|clause| clause.reaches(origin)).peekable();
     denies.peek()?;
     let by_name = deciding.is_some_and(|clause| clause.is_exact());
     with_folded(tool, |folded| {
@@ -167,6 +186,9 @@ impl Compiled {
             Err(kind) => return vec![kind],
         }
         let mut found = Vec::new();
+        if self.rule.rule.defined_in.as_ref().is_some_and(|file| !Path::new(file).is_absolute()) {
+            found.push(ProblemKind::BadFile("`definedIn` is not an absolute path"));
+        }
         match self.rule.rule.pattern.as_deref().map(Pattern::parse).transpose() {
             Ok(pattern) => self.pattern = pattern.map(Arc::new),
             Err(kind) => found.push(kind),
@@ -196,6 +218,11 @@ impl Compiled {
             Target::Mcp(readings) => match admitted(readings, servers).cloned() {
                 Ok(reading) => {
                     self.target = Target::Mcp(vec![reading]);
+                    None
+                }
+                // Not configured here: it holds where its file is.
+                Err(ProblemKind::NoServer) if self.rule.rule.defined_in.is_some() => {
+                    self.target = Target::Mcp(Vec::new());
                     None
                 }
                 Err(kind) => Some(kind),
@@ -232,12 +259,16 @@ impl Compiled {
 
     /// Whether it decides wherever another matches: as a deny that covers the other, or as an ask for just the same.
     fn goes_before(&self, other: &Self, servers: &[ServerName]) -> bool {
-        let same_pattern = self.rule.rule.pattern == other.rule.rule.pattern;
-        match (self.rule.rule.action, other.rule.rule.action) {
+        let (own, others) = (&self.rule.rule, &other.rule.rule);
+        let same_pattern = own.pattern == others.pattern;
+        if own.defined_in.is_some() && own.defined_in != others.defined_in {
+            return false;
+        }
+        match (own.action, others.action) {
             (Action::Deny, Action::Allow | Action::Ask) => {
                 (self.pattern.is_none() || same_pattern) && self.covers(other, servers)
             }
-            (Action::Ask, Action::Allow) => same_pattern && self.rule.rule.tool == other.rule.rule.tool,
+            (Action::Ask, Action::Allow) => same_pattern && own.tool == others.tool,
             _ => false,
         }
     }

@@ -22,6 +22,8 @@ pub struct Problem {
 pub enum ProblemKind {
     /// The name in it cannot be read: it holds for nothing.
     BadName(&'static str),
+    /// The file in it cannot be one: it holds for nothing.
+    BadFile(&'static str),
     /// Its pattern cannot be read. An allow is ignored; a deny or an ask holds whatever the arguments.
     BadPattern(&'static str),
     /// It names no server that is configured: it can never match.
@@ -41,7 +43,7 @@ pub enum ProblemKind {
 impl Problem {
     /// Whether the rule cannot be read as it was meant, so that starting without it would not be what was asked for.
     pub fn is_fatal(&self) -> bool {
-        matches!(self.kind, ProblemKind::BadName(_) | ProblemKind::BadPattern(_))
+        matches!(self.kind, ProblemKind::BadName(_) | ProblemKind::BadFile(_) | ProblemKind::BadPattern(_))
     }
 }
 
@@ -54,7 +56,7 @@ impl fmt::Display for Problem {
 impl fmt::Display for ProblemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BadName(what) | Self::BadPattern(what) => f.write_str(what),
+            Self::BadName(what) | Self::BadFile(what) | Self::BadPattern(what) => f.write_str(what),
             Self::NoServer => f.write_str("can never match: it names no configured server"),
             Self::NoTool => f.write_str("matches nothing: no server has such a tool"),
             Self::Ambiguous => f.write_str("refused: it could mean more than one server, and an allow must mean one"),

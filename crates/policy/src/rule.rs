@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use wharf_spec::{Glob, ServerName, ToolId, Untrusted};
+use wharf_spec::{Glob, ServerName, ServerOrigin, ToolId, Untrusted};
 
 use crate::target::{Target, admitted};
 
@@ -21,6 +21,10 @@ pub struct Rule {
     pub pattern: Option<String>,
     /// What is to be done.
     pub action: Action,
+    /// The file in which the server is defined. An allow that names a server and no file holds for the user's own server
+    /// of that name; a deny or an ask without a file holds wherever the server is defined.
+    #[serde(default, rename = "definedIn", skip_serializing_if = "Option::is_none")]
+    pub defined_in: Option<String>,
 }
 
 /// What a rule says.
@@ -77,12 +81,26 @@ pub enum NoRule {
     /// The name of the tool is longer than a rule may be.
     #[error("the name of the tool is too long for a rule")]
     TooLong,
+    /// The file in which its server is defined has a name that is not text.
+    #[error("the path of the file that defines the server is not UTF-8")]
+    Path,
     /// It holds for certain arguments as a whole, which no pattern expresses.
     #[error("a rule cannot name these arguments and no others")]
     Arguments,
 }
 
 impl Rule {
+    /// The rule for these tools, whatever the arguments.
+    pub fn new(tool: impl Into<String>, action: Action) -> Self {
+        Self { tool: tool.into(), pattern: None, action, defined_in: None }
+    }
+
+    /// The same rule for a server of this origin.
+    pub fn of_origin(self, origin: &ServerOrigin) -> Result<Self, NoRule> {
+        let text = |file: &std::path::Path| file.to_str().map(str::to_owned).ok_or(NoRule::Path);
+        Ok(Self { defined_in: origin.file().map(text).transpose()?, ..self })
+    }
+
     /// The rule for one tool of one of these servers, whatever the arguments.
     ///
     /// Globs are escaped, and so are underscores that could be taken for the mark between server and tool. Where the
@@ -94,7 +112,7 @@ impl Rule {
         let spelling = spelling(tool);
         let Ok(Target::Mcp(readings)) = Target::parse(&spelling) else { return Err(NoRule::TooLong) };
         match admitted(&readings, servers) {
-            Ok(reading) if reading.is_exactly(tool) => Ok(Self { tool: spelling, pattern: None, action }),
+            Ok(reading) if reading.is_exactly(tool) => Ok(Self::new(spelling, action)),
             _ => Err(NoRule::Ambiguous { spelling: Untrusted::new(spelling).shortened(SHOWN).to_string() }),
         }
     }
@@ -127,12 +145,15 @@ impl fmt::Display for Action {
     }
 }
 
-/// Shown as ``deny `mcp__fs__write` where `path=/etc/*` ``, escaped and shortened.
+/// Shown as ``deny `mcp__fs__write` where `path=/etc/*` as defined in `/x/.mcp.json` ``, escaped and shortened.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} `{}`", self.action, Untrusted::new(&*self.tool).shortened(SHOWN))?;
-        match &self.pattern {
-            Some(pattern) => write!(f, " where `{}`", Untrusted::new(&**pattern).shortened(SHOWN)),
+        if let Some(pattern) = &self.pattern {
+            write!(f, " where `{}`", Untrusted::new(&**pattern).shortened(SHOWN))?;
+        }
+        match &self.defined_in {
+            Some(file) => write!(f, " as defined in `{}`", Untrusted::new(&**file).shortened(SHOWN)),
             None => Ok(()),
         }
     }

@@ -94,6 +94,11 @@ impl Reading {
         same_tool && self.server.is_exact() && self.server.matches(tool.server.as_str())
     }
 
+    /// Whether its part for the server leaves open which one: `mcp__*`.
+    pub fn is_about_every_server(&self) -> bool {
+        self.server.as_str().bytes().all(|byte| byte == b'*')
+    }
+
     /// Whether it is about one tool of one server.
     pub fn is_exact(&self) -> bool {
         self.server.is_exact() && matches!(self.tool, Name::Exact(_))

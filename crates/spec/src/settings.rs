@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{ServerName, ServerSpec};
+use crate::{ServerName, ServerOrigin, ServerSpec};
 
 /// A server: its name, how it is reached, and how it is to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct ServerEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerSettings {
+    /// Where it is defined.
+    pub origin: ServerOrigin,
     /// Whether it is used, and if not, why not.
     pub admission: Admission,
     /// Starts it with its first use instead of at once.
@@ -89,6 +91,7 @@ impl ServerEntry {
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
+            origin: ServerOrigin::User,
             admission: Admission::Enabled,
             lazy: false,
             trust: false,

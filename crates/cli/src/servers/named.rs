@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use url::Url;
-use wharf_config::Configured;
+use wharf_config::{Configured, origin_of};
 use wharf_spec::{Admission, ServerEntry, ServerName, Untrusted, shown_url};
 
 use super::Dial;
@@ -48,8 +48,10 @@ pub async fn named(session: &Session, word: &str, dial: &Dial) -> Result<ServerE
         return match of_project(session, file, name)? {
             Some(server) => session.configuration.entry_of(server).await,
             None => {
-                let entry = of_file(session, file)?.entry(name).await?;
-                let key = filed_key(&session.surroundings.cwd.join(file), name);
+                let mut entry = of_file(session, file)?.entry(name).await?;
+                let file = session.surroundings.cwd.join(file);
+                entry.settings.origin = origin_of(&file);
+                let key = filed_key(&file, name);
                 Ok(with_login(entry, Some(key), session.configuration.account.clone()))
             }
         };

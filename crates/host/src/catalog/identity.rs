@@ -3,14 +3,18 @@
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
-use wharf_spec::{HttpForm, HttpSpec, ServerSpec, StdioSpec, shown_url};
+use wharf_spec::{HttpForm, HttpSpec, ServerOrigin, ServerSpec, StdioSpec, shown_url};
 
 /// Digests how a server is reached, in hexadecimal: what was kept of one that was reached in another way is not used.
 ///
 /// Values that may be secret are not in it, only their names are: a new token leaves the server what it was. So two
-/// accounts at the same place have the same identity, and whoever keeps both has to tell them apart by server.
-pub fn identity(spec: &ServerSpec) -> String {
+/// accounts at the same place have the same identity, and whoever keeps both has to tell them apart by server. The user's
+/// own server and one that another file defines differ, even if they are reached in the same way.
+pub fn identity(origin: &ServerOrigin, spec: &ServerSpec) -> String {
     let mut digest = Parts(Sha256::new());
+    if let Some(file) = origin.file() {
+        digest.list([&b"defined in"[..], file.as_os_str().as_encoded_bytes()]);
+    }
     match spec {
         ServerSpec::Stdio(spec) => stdio(&mut digest, spec),
         ServerSpec::Http(spec) => http(&mut digest, spec),
@@ -66,6 +70,7 @@ impl Parts {
 mod tests {
     use std::collections::HashSet;
     use std::ffi::OsString;
+    use std::path::Path;
 
     use wharf_spec::{EnvValue, Secret};
 
@@ -96,8 +101,9 @@ mod tests {
                 dialled("https://me:two@host/mcp?key=2", &[("a", "2")]),
             ),
         ] {
-            assert_eq!(identity(&one), identity(&other));
-            assert_eq!(identity(&one).len(), 64);
+            let digest = |spec| identity(ServerOrigin::USER, spec);
+            assert_eq!(digest(&one), digest(&other));
+            assert_eq!(digest(&one).len(), 64);
         }
     }
 
@@ -123,7 +129,11 @@ mod tests {
             dialled("http://host/mcp", &[]),
             ServerSpec::Http(sse),
         ];
-        let identities: HashSet<String> = all.iter().map(identity).collect();
-        assert_eq!(identities.len(), all.len());
+        let origins = ["/a/.mcp.json", "/b/.mcp.json"].map(|file| ServerOrigin::File(Path::new(file).into()));
+        let origins = [ServerOrigin::User].into_iter().chain(origins);
+        let identities: HashSet<String> = origins
+            .flat_map(|origin| all.iter().map(move |spec| identity(&origin, spec)).collect::<Vec<_>>())
+            .collect();
+        assert_eq!(identities.len(), 3 * all.len());
     }
 }

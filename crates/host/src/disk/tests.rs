@@ -7,8 +7,21 @@ fn id(tool: &str) -> ToolId {
 
 fn pinned(tool: &str, definition: &str) -> Pins {
     let mut pins = Pins::default();
-    pins.approve(id(tool), Fingerprint([1; 32]), definition).unwrap();
+    pins.approve((ServerOrigin::User, id(tool)), Fingerprint([1; 32]), definition).unwrap();
     pins
+}
+
+fn file(path: &str) -> ServerOrigin {
+    ServerOrigin::File(Path::new(path).into())
+}
+
+#[test]
+fn a_release_holds_where_its_server_is_defined() {
+    let released = |origin| (origin, id("t"), Fingerprint([2; 32]));
+    let all = HashSet::from([released(ServerOrigin::User), released(file("/p/.mcp.json"))]);
+    let text = serde_json::to_string(&ReleasedFile::of(all.iter())).unwrap();
+    assert!(text.contains(r#""definedIn":"/p/.mcp.json""#), "{text}");
+    assert_eq!(serde_json::from_str::<ReleasedFile>(&text).unwrap().read(), all);
 }
 
 #[tokio::test]
@@ -19,14 +32,15 @@ async fn what_two_hosts_keep_is_kept_of_both() {
     let (two, _) = Disk::open(place.path().join("d")).await.unwrap();
     for (disk, tool) in [(&one, "a"), (&two, "b")] {
         disk.keep_pins(move || Some(pinned(tool, "{}")), Arc::clone(&crier));
-        disk.keep_released(HashSet::from([(id(tool), Fingerprint([2; 32]))]), Arc::clone(&crier));
+        disk.keep_released(HashSet::from([(ServerOrigin::User, id(tool), Fingerprint([2; 32]))]), Arc::clone(&crier));
         disk.flush().await;
     }
     let (_, approved) = Disk::open(place.path().join("d")).await.unwrap();
     let mut both = pinned("a", "{}");
     both.merge(&pinned("b", "{}"));
     assert_eq!(approved.pins, both);
-    assert_eq!(approved.released, ["a", "b"].map(|tool| (id(tool), Fingerprint([2; 32]))).into());
+    let released = ["a", "b"].map(|tool| (ServerOrigin::User, id(tool), Fingerprint([2; 32])));
+    assert_eq!(approved.released, released.into());
 }
 
 #[tokio::test]
@@ -60,7 +74,7 @@ async fn writes_keep_their_order_and_a_panic_holds_nobody_up() {
 
 #[test]
 fn a_release_of_old_has_to_be_made_again() {
-    assert!(serde_json::from_str::<ReleasedFile>(r#"{"schema":3,"tools":[]}"#).is_err());
+    assert!(serde_json::from_str::<ReleasedFile>(r#"{"schema":4,"tools":[]}"#).is_err());
     let hex = "ab".repeat(32);
     for (text, expected) in [
         (format!(r#"{{"schema":1,"fingerprints":["{hex}"]}}"#), 0),
@@ -74,12 +88,12 @@ fn a_release_of_old_has_to_be_made_again() {
 fn many_long_definitions_are_known_by_their_fingerprints_only() {
     let mut pins = Pins::default();
     for n in 0..120 {
-        pins.approve(id(&n.to_string()), Fingerprint([1; 32]), &"x".repeat(120 << 10)).unwrap();
+        pins.approve((ServerOrigin::User, id(&n.to_string())), Fingerprint([1; 32]), &"x".repeat(120 << 10)).unwrap();
     }
     let text = pins_text(pins).unwrap();
     assert!(text.len() < MOST_PINS);
     let read: Pins = serde_json::from_slice(&text).unwrap();
-    assert_eq!(read.standing(&id("5"), &Fingerprint([1; 32])), wharf_policy::PinState::Known);
+    assert_eq!(read.standing(ServerOrigin::USER, &id("5"), &Fingerprint([1; 32])), wharf_policy::PinState::Known);
 }
 
 #[test]
@@ -100,6 +114,7 @@ async fn tools_that_are_kept_alone_leave_what_else_is_known_as_it_was() {
     let (disk, _) = Disk::open(place.path().join("d")).await.unwrap();
     let name = ServerName::new("one").unwrap();
     let spec = ServerSpec::Http(wharf_spec::HttpSpec::new("http://127.0.0.1/".parse().unwrap()));
+    let server = Listing { name: &name, origin: ServerOrigin::USER, spec: &spec };
     let bounds = &wharf_json::Bounds::default();
     let listed = |tool: &str, unasked: &[crate::catalog::ListName]| {
         let text = format!(r#"{{"name":"{tool}","inputSchema":{{"type":"object"}}}}"#);
@@ -113,11 +128,13 @@ async fn tools_that_are_kept_alone_leave_what_else_is_known_as_it_was() {
         ("c", false, &[Resources, Prompts], &[]),
     ] {
         match all {
-            true => disk.keep_listed(&name, &spec, &listed(tool, asked_not)),
-            false => disk.keep_tools(&name, &spec, listed(tool, asked_not)),
+            true => disk.keep_listed(&server, &listed(tool, asked_not)),
+            false => disk.keep_tools(&server, listed(tool, asked_not)),
         }
         disk.flush().await;
-        let found = disk.listed(&name, &spec).await.unwrap();
+        let found = disk.listed(&server).await.unwrap();
         assert_eq!((names(&found).as_str(), &found.unasked[..]), (tool, expected));
     }
+    let origin = &file("/p/.mcp.json");
+    assert!(disk.listed(&Listing { origin, ..server }).await.is_none(), "a project's server of that name");
 }

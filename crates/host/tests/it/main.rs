@@ -10,6 +10,7 @@ mod library;
 mod life;
 mod login;
 mod management;
+mod origins;
 mod permission;
 mod permits;
 mod polling;

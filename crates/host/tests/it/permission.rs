@@ -20,7 +20,7 @@ use crate::fixture::{Scripted, none, server, settings, tool};
 
 /// A server whose one tool can be described in another way at any time, and which counts its calls.
 #[derive(Clone)]
-struct Shifty {
+pub struct Shifty {
     definition: Arc<Mutex<Value>>,
     calls: Arc<AtomicUsize>,
     end: Arc<Notify>,
@@ -29,7 +29,7 @@ struct Shifty {
 const HARMLESS: &str = "Adds two numbers.";
 
 impl Shifty {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let definition = json!({
             "name": "add",
             "description": HARMLESS,
@@ -39,7 +39,7 @@ impl Shifty {
         Self { definition: Arc::new(Mutex::new(definition)), calls: Arc::default(), end: Arc::default() }
     }
 
-    fn describe(&self, text: &str) {
+    pub fn describe(&self, text: &str) {
         self.definition.lock().unwrap()["description"] = text.into();
     }
 
@@ -51,11 +51,11 @@ impl Shifty {
         }
     }
 
-    fn calls(&self) -> usize {
+    pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 
-    fn factory(&self) -> LocalFactory {
+    pub fn factory(&self) -> LocalFactory {
         let this = self.clone();
         Arc::new(move || {
             let inside = this.clone();
@@ -80,7 +80,7 @@ impl Shifty {
 
 /// A person who answers as told, remembers every question, and may do something before answering.
 #[derive(Default)]
-struct Person {
+pub struct Person {
     answers: Mutex<VecDeque<PermissionAnswer>>,
     asked: Mutex<Vec<PermissionAsk>>,
     /// Somebody who answers is waited for here.
@@ -89,17 +89,17 @@ struct Person {
 }
 
 impl Person {
-    fn saying(answers: &[PermissionAnswer]) -> Arc<Self> {
+    pub fn saying(answers: &[PermissionAnswer]) -> Arc<Self> {
         Arc::new(Self { answers: Mutex::new(answers.iter().cloned().collect()), ..Self::default() })
     }
 
-    fn asked(&self) -> usize {
+    pub fn asked(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
 }
 
 /// The person as the host holds them.
-struct At(Arc<Person>);
+pub struct At(pub Arc<Person>);
 
 impl Asker for At {
     fn ask(&self, ask: Ask) {
@@ -119,8 +119,8 @@ impl Asker for At {
     }
 }
 
-fn rule(tool: &str, action: Action) -> SourcedRule {
-    let rule = Rule { tool: tool.to_owned(), pattern: None, action };
+pub fn rule(tool: &str, action: Action) -> SourcedRule {
+    let rule = Rule::new(tool, action);
     SourcedRule { rule, origin: RuleOrigin { place: "config.json:1".to_owned(), standing: Standing::User } }
 }
 

@@ -17,7 +17,7 @@ fn person() -> CallOptions {
 }
 
 fn builder(fake: &Fake) -> HostBuilder {
-    let rule = Rule { tool: "mcp__one__never".to_owned(), pattern: None, action: Action::Deny };
+    let rule = Rule::new("mcp__one__never", Action::Deny);
     let origin = RuleOrigin { place: "config.json:7".to_owned(), standing: Standing::User };
     let mut settings = settings();
     settings.max_concurrent = Some(1);

@@ -2,7 +2,7 @@
 
 use wharf_json::Raw;
 use wharf_policy::{Action, Attempt, Risk, Rule, RuleOrigin, SourcedRule, Standing, Verdict};
-use wharf_spec::ServerName;
+use wharf_spec::{ServerName, ServerOrigin};
 
 /// Rules, and what they decide.
 #[derive(Default)]
@@ -26,7 +26,8 @@ pub struct Row {
 impl Row {
     pub fn attempt(&self) -> Attempt<'_> {
         let Self { server, tool, arguments, trust, risk, .. } = self;
-        Attempt { server: server.as_ref(), tool, arguments, trust: *trust, risk: *risk }
+        let origin = ServerOrigin::USER;
+        Attempt { server: server.as_ref(), origin, tool, arguments, trust: *trust, risk: *risk }
     }
 }
 
@@ -52,18 +53,22 @@ pub fn blocks(table: &str) -> Vec<Block> {
     list
 }
 
-/// Reads `[project] ACTION TOOL [where PATTERN]`.
+/// Reads `[project] ACTION TOOL [where PATTERN] [in FILE]`.
 pub fn rule(line: &str, place: &str) -> SourcedRule {
     let (standing, line) = match line.strip_prefix("project ") {
         Some(rest) => (Standing::Project, rest),
         None => (Standing::User, line),
     };
     let (action, target) = line.split_once(' ').expect(line);
+    let (target, defined_in) = match target.split_once(" in ") {
+        Some((target, file)) => (target, Some(file.to_owned())),
+        None => (target, None),
+    };
     let (tool, pattern) = match target.split_once(" where") {
         Some((tool, pattern)) => (tool, Some(pattern.trim_start().to_owned())),
         None => (target, None),
     };
-    let rule = Rule { tool: tool.to_owned(), pattern, action: action_of(action) };
+    let rule = Rule { pattern, defined_in, ..Rule::new(tool, action_of(action)) };
     SourcedRule { rule, origin: RuleOrigin { place: place.to_owned(), standing } }
 }
 

@@ -7,7 +7,7 @@ use wharf_json::Raw;
 use wharf_policy::{
     Attempt, Fingerprint, Grant, GrantScope, Grants, Judge, Judgement, Lifetime, Pins, Policy, Reason, Risk,
 };
-use wharf_spec::ToolId;
+use wharf_spec::{ServerOrigin, ToolId};
 
 const KNOWN: Fingerprint = Fingerprint([1; 32]);
 const OTHER: Fingerprint = Fingerprint([2; 32]);
@@ -28,12 +28,13 @@ fn judged(rules: &[&str], trust: bool, granted: Option<(Lifetime, Fingerprint)>,
     let tool = ToolId::new(&git, "push");
     let (mut grants, mut pins) = (Grants::default(), Pins::default());
     if let Some((lifetime, definition)) = granted {
-        grants.add(Grant { tool: tool.clone(), arguments: GrantScope::Any, lifetime, definition, until: None });
+        let (tool, origin) = (tool.clone(), ServerOrigin::User);
+        grants.add(Grant { tool, origin, arguments: GrantScope::Any, lifetime, definition, until: None });
     }
     match pinned {
         Pinned::Nothing => {}
-        Pinned::Known => pins.approve(tool, KNOWN, "{}").expect("there is room"),
-        Pinned::Other => pins.approve(tool, OTHER, "{}").expect("there is room"),
+        Pinned::Known => pins.approve((ServerOrigin::User, tool), KNOWN, "{}").expect("there is room"),
+        Pinned::Other => pins.approve((ServerOrigin::User, tool), OTHER, "{}").expect("there is room"),
     }
     let attempt = Attempt { trust, ..Attempt::mcp(&git, "push", &arguments) };
     let mut judge = Judge { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
@@ -97,13 +98,13 @@ fn a_definition_that_flips_back_is_known() {
         Judge { policy: &policy, grants: &mut grants, pins, now: Instant::now() }.judge(&attempt, definition)
     };
     assert!(matches!(judge(&pins, Some(&KNOWN)), Judgement::Allow { first_seen: true, .. }));
-    pins.approve(tool.clone(), KNOWN, "before").unwrap();
+    pins.approve((ServerOrigin::User, tool.clone()), KNOWN, "before").unwrap();
     let Judgement::Ask { why: Reason::Rule(_), changed: Some(approved) } = judge(&pins, Some(&OTHER)) else {
         panic!("it has changed")
     };
     assert_eq!(&*approved, "before");
     assert!(matches!(judge(&pins, Some(&KNOWN)), Judgement::Allow { first_seen: false, .. }));
-    pins.approve(tool, OTHER, "after").unwrap();
+    pins.approve((ServerOrigin::User, tool), OTHER, "after").unwrap();
     assert!(matches!(judge(&pins, Some(&OTHER)), Judgement::Allow { first_seen: false, .. }));
     assert!(matches!(judge(&pins, Some(&KNOWN)), Judgement::Allow { first_seen: false, .. }));
     assert!(matches!(judge(&pins, None), Judgement::Ask { why: Reason::Undescribed, .. }));
@@ -118,7 +119,8 @@ fn a_grant_for_one_call_is_used_up_when_it_decides() {
     let mut grants = Grants::default();
     let tool = ToolId::new(&git, "push");
     let exactly = GrantScope::exactly(&arguments);
-    grants.add(Grant { tool, arguments: exactly, lifetime: Lifetime::Once, definition: KNOWN, until: None });
+    let (origin, lifetime) = (ServerOrigin::User, Lifetime::Once);
+    grants.add(Grant { tool, origin, arguments: exactly, lifetime, definition: KNOWN, until: None });
     let mut judge = Judge { policy: &policy, grants: &mut grants, pins: &pins, now };
     let granted = Judgement::Allow { why: Reason::Grant(Lifetime::Once), first_seen: true };
     let asked = Judgement::Ask { why: Reason::Default, changed: None };

@@ -4,5 +4,6 @@ mod block;
 
 mod decisions;
 mod judgements;
+mod origins;
 mod problems;
 mod properties;

@@ -25,7 +25,8 @@ struct Call {
 impl Call {
     fn verdict(&self, rules: &[SourcedRule]) -> Verdict {
         let Self { server, tool, arguments, trust, risk } = self;
-        let attempt = Attempt { server: server.as_ref(), tool, arguments, trust: *trust, risk: *risk };
+        let origin = wharf_spec::ServerOrigin::USER;
+        let attempt = Attempt { server: server.as_ref(), origin, tool, arguments, trust: *trust, risk: *risk };
         Policy::compile(rules.to_vec(), &servers()).decide(&attempt).verdict
     }
 }
@@ -80,7 +81,7 @@ fn a_rule() -> impl Strategy<Value = SourcedRule> {
     let action = prop::sample::select(vec![Action::Allow, Action::Allow, Action::Ask, Action::Deny]);
     (target(), pattern, action, prop::bool::weighted(0.1)).prop_map(|(tool, pattern, action, is_project)| {
         let mut sourced = rule(if is_project { "project ask x" } else { "ask x" }, "config.json:1");
-        sourced.rule = Rule { tool, pattern, action };
+        sourced.rule = Rule { pattern, ..Rule::new(tool, action) };
         sourced
     })
 }
@@ -100,7 +101,7 @@ fn a_deny_of(call: Call) -> impl Strategy<Value = SourcedRule> {
     let pattern = prop::sample::select(patterns.map(|pattern| pattern.map(str::to_owned)).to_vec());
     (prop::sample::select(vec![tool, shorter]), pattern).prop_map(|(tool, pattern)| {
         let mut sourced = rule("deny x", "config.json:1");
-        sourced.rule = Rule { tool, pattern, action: Action::Deny };
+        sourced.rule = Rule { pattern, ..Rule::new(tool, Action::Deny) };
         sourced
     })
 }
@@ -190,7 +191,7 @@ proptest! {
         call in call(),
     ) {
         let mut sourced = rule("deny x", "config.json:1");
-        sourced.rule = Rule { tool: format!("mcp__a*{tool}"), pattern, action: Action::Deny };
+        sourced.rule = Rule { pattern, ..Rule::new(format!("mcp__a*{tool}"), Action::Deny) };
         let allow = SourcedRule { rule: Rule { action: Action::Allow, ..sourced.rule.clone() }, ..sourced.clone() };
         let call = Call { tool, arguments: Raw::known(text), ..call };
         call.verdict(&[sourced, allow]);

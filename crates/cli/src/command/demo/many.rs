@@ -37,7 +37,7 @@ async fn start(cast: &Cast<'_>) -> Result<(Host, Events), String> {
 }
 
 fn rule(tool: &str) -> SourcedRule {
-    let rule = Rule { tool: tool.to_owned(), pattern: None, action: Action::Allow };
+    let rule = Rule::new(tool, Action::Allow);
     SourcedRule { rule, origin: RuleOrigin { place: "the tour".to_owned(), standing: Standing::User } }
 }
 

@@ -19,7 +19,7 @@ fn ask(tool: &str, arguments: &str) -> PermissionAsk {
     let arguments = Raw::parse(arguments.to_owned()).unwrap();
     let mut ask = PermissionAsk::new(ToolId::new(&server, tool), Arc::new(description), arguments);
     ask.reason = "no rule says anything about it".to_owned();
-    ask.always = Ok(Rule { tool: "mcp__math__add".to_owned(), pattern: None, action: Action::Allow });
+    ask.always = Ok(Rule::new("mcp__math__add", Action::Allow));
     ask
 }
 

@@ -83,7 +83,7 @@ mod tests {
     use wharf::policy::Action;
 
     fn writing(file: Option<PathBuf>) -> Writing {
-        let rule = Rule { tool: "mcp__git__push".to_owned(), pattern: None, action: Action::Allow };
+        let rule = Rule::new("mcp__git__push", Action::Allow);
         let around = Surroundings { env: Vec::new(), cwd: "/".into() };
         Writing { rule, file, places: Places::default(), around }
     }

@@ -117,7 +117,7 @@ mod tests {
     fn rule(tool: &str, pattern: Option<&str>, action: Action, line: u32) -> SourcedRule {
         let place = format!("/home/me/.config/wharf/config.json:{line}:5");
         SourcedRule {
-            rule: Rule { tool: tool.to_owned(), pattern: pattern.map(str::to_owned), action },
+            rule: Rule { pattern: pattern.map(str::to_owned), ..Rule::new(tool, action) },
             origin: RuleOrigin { place, standing: Standing::User },
         }
     }

@@ -1,0 +1,138 @@
+//! Rules, grants and pins hold for a server as it is defined in one place.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use wharf_json::Raw;
+use wharf_policy::{
+    Attempt, Fingerprint, Grant, GrantScope, Grants, Judge, Judgement, Lifetime, Pins, Policy, ProblemKind, Reason,
+    Verdict,
+};
+use wharf_spec::{ServerOrigin, ToolId};
+
+use crate::block::{rule, server};
+
+const DEFINITION: Fingerprint = Fingerprint([1; 32]);
+const HERE: &str = "/here/.mcp.json";
+
+fn file(path: &str) -> ServerOrigin {
+    ServerOrigin::File(Arc::from(Path::new(path)))
+}
+
+fn policy(rules: &[&str]) -> Policy {
+    let rules = rules.iter().map(|line| rule(line, "config.json:1")).collect();
+    Policy::compile(rules, &[server("docs"), server("git")])
+}
+
+/// Decides a call of `docs / search` by a server of this origin.
+fn verdict(rules: &[&str], origin: &ServerOrigin, trust: bool) -> Verdict {
+    let (docs, arguments) = (server("docs"), Raw::empty_object());
+    policy(rules).decide(&Attempt { origin, trust, ..Attempt::mcp(&docs, "search", &arguments) }).verdict
+}
+
+#[test]
+fn an_allow_that_names_a_server_means_the_users_own() {
+    use Verdict::{Allow, Ask, Deny};
+    let (own, here, there) = (ServerOrigin::User, file(HERE), file("/there/.mcp.json"));
+    for (rules, expected) in [
+        (&["allow mcp__docs__search"][..], [Allow, Ask, Ask]),
+        (&["allow mcp__docs"], [Allow, Ask, Ask]),
+        (&["allow mcp__d*__search"], [Allow, Ask, Ask]),
+        (&["allow mcp__*"], [Allow, Allow, Allow]),
+        (&["allow mcp__*__search"], [Allow, Allow, Allow]),
+        (&["allow mcp__docs__search in /here/.mcp.json"], [Ask, Allow, Ask]),
+        (&["deny mcp__docs"], [Deny, Deny, Deny]),
+        (&["allow mcp__*", "deny mcp__docs in /here/.mcp.json"], [Allow, Deny, Allow]),
+        (&["allow mcp__*", "ask mcp__docs__search"], [Ask, Ask, Ask]),
+        (&["allow mcp__*", "ask mcp__docs__search in /here/.mcp.json"], [Allow, Ask, Allow]),
+        // Another case of what is denied there is asked about there.
+        (&["allow mcp__*", "deny mcp__docs__Search in /here/.mcp.json"], [Allow, Ask, Allow]),
+        (&["project allow mcp__docs__search in /here/.mcp.json"], [Ask, Ask, Ask]),
+    ] {
+        let found = [&own, &here, &there].map(|origin| verdict(rules, origin, false));
+        assert_eq!(found, expected, "{rules:?}");
+    }
+    assert_eq!(verdict(&[], &here, true), Allow, "trust is part of the entry, which the user approves");
+}
+
+#[test]
+fn the_reason_names_a_rule_that_is_about_another_server() {
+    let (docs, arguments, origin) = (server("docs"), Raw::empty_object(), file(HERE));
+    let attempt = Attempt { origin: &origin, ..Attempt::mcp(&docs, "search", &arguments) };
+    let decided = policy(&["allow mcp__docs__search"]).decide(&attempt);
+    assert!(matches!(&decided.reason, Reason::Elsewhere(rule) if rule.rule.tool == "mcp__docs__search"));
+    let shown = decided.reason.to_string();
+    assert!(shown.contains("allow `mcp__docs__search` (config.json:1)"), "{shown}");
+}
+
+#[test]
+fn a_grant_and_a_pin_hold_where_they_were_given() {
+    let (docs, arguments) = (server("docs"), Raw::empty_object());
+    let (own, here) = (ServerOrigin::User, file(HERE));
+    for (given, attempted, granted, known) in
+        [(&own, &own, true, true), (&here, &here, true, true), (&own, &here, false, false), (&here, &own, false, false)]
+    {
+        let (mut grants, mut pins) = (Grants::default(), Pins::default());
+        let tool = ToolId::new(&docs, "search");
+        pins.approve((given.clone(), tool.clone()), DEFINITION, "{}").unwrap();
+        let (origin, arguments_of, lifetime) = (given.clone(), GrantScope::Any, Lifetime::Session);
+        grants.add(Grant { tool, origin, arguments: arguments_of, lifetime, definition: DEFINITION, until: None });
+        let policy = policy(&[]);
+        let attempt = Attempt { origin: attempted, ..Attempt::mcp(&docs, "search", &arguments) };
+        let mut judge = Judge { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
+        let judgement = judge.judge(&attempt, Some(&DEFINITION));
+        assert_eq!(matches!(judgement, Judgement::Allow { .. }), granted, "{given:?} {attempted:?}: {judgement:?}");
+        let trusted = judge.judge(&Attempt { trust: true, ..attempt }, Some(&DEFINITION));
+        let first_seen = matches!(trusted, Judgement::Allow { first_seen: true, .. });
+        assert_eq!(first_seen, !known, "{given:?} {attempted:?}: {trusted:?}");
+    }
+}
+
+#[test]
+fn an_always_is_written_for_the_place_of_its_server() {
+    let docs = server("docs");
+    let grant = |origin| Grant {
+        tool: ToolId::new(&docs, "search"),
+        origin,
+        arguments: GrantScope::Any,
+        lifetime: Lifetime::Always,
+        definition: DEFINITION,
+        until: None,
+    };
+    let text = |origin| serde_json::to_string(&grant(origin).as_rule(std::slice::from_ref(&docs)).unwrap()).unwrap();
+    assert_eq!(text(ServerOrigin::User), r#"{"tool":"mcp__docs__search","action":"allow"}"#);
+    let expected = r#"{"tool":"mcp__docs__search","action":"allow","definedIn":"/here/.mcp.json"}"#;
+    assert_eq!(text(file(HERE)), expected);
+}
+
+#[test]
+fn a_rule_for_a_file_is_reported_only_if_the_file_cannot_be_one() {
+    for (line, expected) in [
+        ("allow mcp__elsewhere__x in /there/.mcp.json", None),
+        ("deny mcp__elsewhere in /there/.mcp.json", None),
+        ("allow mcp__elsewhere__x", Some(ProblemKind::NoServer)),
+        (
+            "allow mcp__docs__search in there/.mcp.json",
+            Some(ProblemKind::BadFile("`definedIn` is not an absolute path")),
+        ),
+    ] {
+        let policy = policy(&[line]);
+        assert_eq!(policy.problems().first().map(|problem| problem.kind.clone()), expected, "{line}");
+    }
+    // A deny for one file does not stand before an allow for another.
+    assert_eq!(policy(&["deny mcp__docs in /here/.mcp.json", "allow mcp__docs"]).problems(), []);
+}
+
+#[test]
+fn the_allows_of_a_server_are_those_that_reach_it() {
+    let rules =
+        ["allow mcp__docs__search", "allow mcp__docs in /here/.mcp.json", "allow mcp__*__read", "deny mcp__git"];
+    let policy = policy(&rules);
+    let allows = |origin: &ServerOrigin| {
+        policy.allows(&server("docs"), origin).iter().map(|rule| rule.rule.tool.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(allows(&ServerOrigin::User), ["mcp__docs__search", "mcp__*__read"]);
+    assert_eq!(allows(&file(HERE)), ["mcp__docs", "mcp__*__read"]);
+    assert_eq!(allows(&file("/there/.mcp.json")), ["mcp__*__read"]);
+}
