@@ -9,7 +9,7 @@ use wharf_config::{
     Approval, Config, Configured, Places, Problem, Reader, Referred, Resolving, RuleText, SecretStore, Settings,
     Severity,
 };
-use wharf_policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+use wharf_policy::{Action, Policy, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf_spec::{Admission, ServerEntry, ServerSpec, Surroundings};
 
 use crate::console::Console;
@@ -218,6 +218,19 @@ pub fn rules_of(settings: &Settings) -> Vec<SourcedRule> {
         });
     }
     rules
+}
+
+/// The rules of a project that cannot be read, and what is done instead, each in a line.
+pub fn unreadable_rules(settings: &Settings) -> Vec<String> {
+    let policy = Policy::compile(rules_of(settings), &[]);
+    // One without any name was reported when its file was read.
+    let is_named = |problem: &&wharf_policy::Problem| !problem.rule.rule.tool.is_empty();
+    let unreadable = policy.problems().iter().filter(|problem| problem.is_unreadable() && !problem.is_fatal());
+    let unreadable = unreadable.filter(is_named);
+    let told = |problem: &wharf_policy::Problem| {
+        format!("{problem}; it cannot be read, so that every call of the project's own servers is asked about")
+    };
+    unreadable.map(told).collect()
 }
 
 /// Whether an entry needs a secret that is kept elsewhere.

@@ -15,6 +15,7 @@ use wharf_spec::{Reconnect, ServerEntry, ServerName};
 use wharf_wire::Root;
 
 use crate::accounts::{Showing, visitors};
+use crate::configured::unreadable_rules;
 use crate::failure::{Failure, Kind};
 use crate::servers::while_starting;
 use crate::session::Session;
@@ -132,6 +133,7 @@ pub async fn start_host(session: &Session, builder: impl Fn() -> HostBuilder) ->
         error => Failure::other(error),
     })?;
     session.keep_host(&host, events);
+    unreadable_rules(settings).into_iter().for_each(|rule| session.console.warn(rule));
     Ok(host)
 }
 

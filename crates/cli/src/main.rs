@@ -23,6 +23,7 @@ mod content;
 mod control;
 mod counted;
 mod demo_server;
+mod denied;
 mod errands;
 mod failure;
 mod fleet;

@@ -200,7 +200,7 @@ impl FileReading<'_> {
             let (Some(tool), Some(action), true) =
                 (text("tool"), text("action"), fields.unknown.is_empty() && fields.faults.is_empty())
             else {
-                self.bad_rule(rule.at, text("tool").unwrap_or_else(|| EVERY_TOOL.to_owned()));
+                self.bad_rule(rule.at, text("tool"));
                 continue;
             };
             let from_project = self.layer.needs_approval();
@@ -217,13 +217,23 @@ impl FileReading<'_> {
         let is_lost = |member: &&Member| {
             member.key == "permissions" && member.node.value != Value::Null && Some(member.at) != counted
         };
-        members.iter().filter(is_lost).for_each(|member| self.deny(EVERY_TOOL.to_owned(), member.at));
+        members.iter().filter(is_lost).for_each(|member| self.deny(self.unknown_tool().to_owned(), member.at));
+    }
+
+    /// What a rule is taken to be about that does not say so. The user's own denies everything; a project's may not, and
+    /// is left without a name: then calls of the project's own servers are asked about.
+    fn unknown_tool(&self) -> &'static str {
+        if self.layer.needs_approval() { "" } else { EVERY_TOOL }
     }
 
     /// A rule that is not understood may have been there to forbid something, so it does.
-    fn bad_rule(&mut self, at: Position, tool: String) {
+    fn bad_rule(&mut self, at: Position, tool: Option<String>) {
         let text = "a rule is an object of `tool`, `action` (allow, ask or deny) and perhaps `pattern` and `definedIn`";
-        let fix = format!("mend or remove it: until then `{}` is denied", shown(&tool));
+        let tool = tool.unwrap_or_else(|| self.unknown_tool().to_owned());
+        let fix = match tool.as_str() {
+            "" => "mend or remove it: until then calls of the project's own servers are asked about".to_owned(),
+            tool => format!("mend or remove it: until then `{}` is denied", shown(tool)),
+        };
         self.fault(&Fault::new("bad_rule", at, text).fix(fix), Severity::Error, None);
         self.deny(tool, at);
     }

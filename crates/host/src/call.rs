@@ -308,6 +308,7 @@ impl Context {
         }
         let mut server = self.server(server.as_str())?;
         loop {
+            self.permit_request(&server, method, params, &options).await?;
             let client_options = options.within(options.call.timeout.or_else(|| server.kept.load().settings.timeout));
             let asked = server.ask(self.patience(&server, options.call.timeout), |connection| {
                 let options = client_options.clone();

@@ -159,7 +159,7 @@ impl Context {
 
     /// Tells that a resource has changed, to the events and to the agent.
     pub fn tell_updated(&self, server: &Server, uri: String) {
-        if !server.watched.concerns(&uri) {
+        if !server.watched.concerns(&uri) || self.denial_of(server).is_some() {
             return;
         }
         self.tell_note(server.name.as_str(), &format!("the resource {} has changed", shown(&uri)));

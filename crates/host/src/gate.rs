@@ -51,10 +51,14 @@ struct State {
     policy: Arc<Policy>,
     servers: Vec<ServerName>,
     grants: Grants,
-    /// What a person has said of tools that are nobody's, by name: as many as there are such tools at most.
-    own_grants: HashMap<Arc<str>, Lifetime>,
+    /// What a person has said of tools that are nobody's: as many as there are such tools at most, for each server that
+    /// they are about.
+    own_grants: HashMap<OwnTool, Lifetime>,
     pins: Pins,
 }
+
+/// A tool that is nobody's, and the server that its calls are about.
+type OwnTool = (Arc<str>, Option<(ServerOrigin, ServerName)>);
 
 /// What a gate is made with.
 pub(crate) struct GateParts {
@@ -71,6 +75,14 @@ struct Pending {
     caller: Caller,
     tool: Arc<Description>,
     arguments: Raw,
+}
+
+impl State {
+    /// Forgets what was granted to a server.
+    fn forget(&mut self, server: &ServerName) {
+        self.grants.forget(server);
+        self.own_grants.retain(|(_, about), _| about.as_ref().is_none_or(|(_, other)| other != server));
+    }
 }
 
 impl RuleGate {
@@ -102,7 +114,7 @@ impl RuleGate {
         let mut state = self.state();
         let policy = Arc::new(Policy::compile(state.rules.clone(), &servers));
         for gone in state.servers.iter().filter(|server| !servers.contains(server)).cloned().collect::<Vec<_>>() {
-            state.grants.forget(&gone);
+            state.forget(&gone);
         }
         state.policy = policy;
         state.servers = servers;
@@ -124,7 +136,13 @@ impl RuleGate {
 
     /// Forgets what was granted to a server: another one has taken its name.
     pub fn forget(&self, server: &ServerName) {
-        self.state().grants.forget(server);
+        self.state().forget(server);
+    }
+
+    /// The rule that denies everything a server offers.
+    pub fn denial(&self, server: &ServerName, origin: &ServerOrigin) -> Option<Arc<SourcedRule>> {
+        let policy = Arc::clone(&self.state().policy);
+        policy.denial(server, origin)
     }
 
     /// What is wrong with the rules.
@@ -151,8 +169,13 @@ impl RuleGate {
                 (Permission::NotNeeded, Risk::Low) => wharf_policy::Risk::Low,
                 _ => wharf_policy::Risk::High,
             };
-            let judgement = self.judged(&wharf_policy::Attempt::plain(&tool.name, arguments, risk), None);
-            return self.granted(&tool.name, judgement);
+            let own = self.own_tool(tool);
+            let attempt = match &own.1 {
+                Some((origin, server)) => wharf_policy::Attempt::access((server, origin), &tool.name, arguments, risk),
+                None => wharf_policy::Attempt::plain(&tool.name, arguments, risk),
+            };
+            let judgement = self.judged(&attempt, None);
+            return self.granted(&own, judgement);
         };
         let context = self.context();
         let servers = context.as_ref().map(|context| context.servers.load());
@@ -176,8 +199,8 @@ impl RuleGate {
     }
 
     /// The same, with what a person has said of a tool that is nobody's: it answers what would be asked, and no more.
-    fn granted(&self, name: &str, judgement: Judgement) -> Judgement {
-        match (judgement, self.state().own_grants.get(name)) {
+    fn granted(&self, tool: &OwnTool, judgement: Judgement) -> Judgement {
+        match (judgement, self.state().own_grants.get(tool)) {
             (Judgement::Ask { .. }, Some(lifetime)) => {
                 Judgement::Allow { why: Reason::Grant(*lifetime), first_seen: false }
             }
@@ -204,6 +227,7 @@ impl RuleGate {
     /// Decides without asking anybody, if that can be done.
     fn decide(&self, caller: &Caller, tool: &Arc<Description>, arguments: &Raw) -> Decided {
         match self.judge(tool, arguments) {
+            Judgement::Allow { .. } | Judgement::Ask { .. } if tool.permission == Permission::Deferred => Decided::Yes,
             Judgement::Allow { why, first_seen } => {
                 if first_seen {
                     self.pin(tool);
@@ -245,7 +269,17 @@ impl RuleGate {
             return Refusal::new(RefusalReason::DefinitionChanged).with_hint(hint);
         }
         let rule = self.rule_for(tool).ok().and_then(|rule| serde_json::to_string(&rule).ok()).unwrap_or_default();
-        Refusal::new(RefusalReason::NobodyToAsk { rule })
+        let refusal = Refusal::new(RefusalReason::NobodyToAsk { rule });
+        match tool.about.as_ref().and_then(|about| about.reason) {
+            Some(reason) => refusal.with_hint(reason),
+            None => refusal,
+        }
+    }
+
+    /// A tool that is nobody's, with the server that this call of it is about.
+    fn own_tool(&self, tool: &Description) -> OwnTool {
+        let server = tool.about.as_ref().and_then(|about| ServerName::new(&about.provider).ok());
+        (Arc::clone(&tool.name), server.map(|server| (self.origin_of(&server), server)))
     }
 
     /// Where the server of this name is defined; the user's own configuration where there is no such server.
@@ -261,7 +295,13 @@ impl RuleGate {
                 let rule = Rule::naming(&id, Action::Allow, &self.state().servers)?;
                 rule.of_origin(&self.origin_of(&id.server))
             }
-            None => Ok(Rule::new(&*tool.name, Action::Allow)),
+            None => match self.own_tool(tool).1 {
+                None => Ok(Rule::new(&*tool.name, Action::Allow)),
+                Some((origin, server)) => {
+                    let pattern = Some(format!("server={server}"));
+                    Rule { pattern, ..Rule::new(&*tool.name, Action::Allow) }.of_origin(&origin)
+                }
+            },
         }
     }
 
@@ -322,7 +362,7 @@ impl RuleGate {
     ) -> Option<PermissionAsk> {
         let id = match identity(tool) {
             Some((id, _)) => id,
-            None => ToolId::new(&ServerName::new("wharf").ok()?, &*tool.name),
+            None => ToolId::new(&server_of(tool).or_else(|| ServerName::new("wharf").ok())?, &*tool.name),
         };
         let context = self.context()?;
         context.crier.tell(Event::Asked { server: id.server.clone(), kind: "permission" });
@@ -330,7 +370,11 @@ impl RuleGate {
         let changed = before.zip(after).map(|(before, after)| difference(before, after.get()).to_string());
         let always = self.rule_for(tool);
         let (tool, arguments, caller) = (Arc::clone(tool), arguments.clone(), Arc::clone(&caller.name));
-        Some(PermissionAsk { id, tool, arguments, caller, reason: why.to_string(), changed, always })
+        let reason = match (why, tool.about.as_ref().and_then(|about| about.reason)) {
+            (Reason::Default, Some(reason)) => reason.to_owned(),
+            _ => why.to_string(),
+        };
+        Some(PermissionAsk { id, tool, arguments, caller, reason, changed, always })
     }
 
     /// Whether this very definition is what the server offers now. Tools that are nobody's are always what they are.
@@ -343,8 +387,7 @@ impl RuleGate {
 
     /// Which server and which connection a tool has now; an answer is about these.
     fn standing_of(&self, tool: &Description) -> Option<(u64, Option<u64>)> {
-        let (id, _) = identity(tool)?;
-        let server = self.context()?.server(id.server.as_str()).ok()?;
+        let server = self.context()?.server(server_of(tool)?.as_str()).ok()?;
         Some((server.generation, server.passage().map(|passage| passage.epoch)))
     }
 
@@ -362,7 +405,10 @@ impl RuleGate {
                 let grant = Grant { tool, origin, arguments: GrantScope::Any, lifetime, definition, until: None };
                 self.state().grants.add(grant);
             }
-            None => drop(self.state().own_grants.insert(Arc::clone(&tool.name), lifetime)),
+            None => {
+                let own = self.own_tool(tool);
+                self.state().own_grants.insert(own, lifetime);
+            }
         }
         match (rule, &self.sink) {
             (Some(Ok(rule)), Some(sink)) => sink(&rule),
@@ -384,7 +430,8 @@ impl RuleGate {
         }
         let Some(context) = self.context() else { return };
         let Some(audit) = &context.audit else { return };
-        let server = tool.origin.as_ref().map(|origin| &*origin.provider);
+        let provider = tool.origin.as_ref().map(|origin| &*origin.provider);
+        let server = provider.or(tool.about.as_ref().map(|about| &*about.provider));
         let name = tool.origin.as_ref().map_or(&*tool.name, |origin| &*origin.name);
         audit.decided((server, name), arguments, caller, (verdict, &why.to_string()));
     }
@@ -426,9 +473,10 @@ enum Decided {
     Ask { why: Reason, changed: Option<Arc<str>> },
 }
 
-/// The server a tool is of.
+/// The server a tool is of, or that its call is about.
 fn server_of(tool: &Description) -> Option<ServerName> {
-    ServerName::new(&tool.origin.as_ref()?.provider).ok()
+    let provider = tool.origin.as_ref().map(|origin| &origin.provider);
+    ServerName::new(provider.or(tool.about.as_ref().map(|about| &about.provider))?).ok()
 }
 
 fn identity(tool: &Description) -> Option<(ToolId, Fingerprint)> {

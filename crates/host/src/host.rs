@@ -12,8 +12,9 @@ use tokio::time::Instant;
 use wharf_client::{Answer, Connection};
 use wharf_json::Raw;
 use wharf_spec::{ServerEntry, ServerName, ToolId};
-use wharf_tools::{Refusal, RefusalReason, Registry};
+use wharf_tools::{Caller, Refusal, RefusalReason, Registry};
 
+use crate::access::{self, Access};
 use crate::account::{Membership, ServerAccount};
 use crate::builder::HostBuilder;
 use crate::call::{CallOptions, Reply};
@@ -81,7 +82,8 @@ impl Host {
         self.context().call(tool, arguments, options).await
     }
 
-    /// Sends any method to a server, raw in and raw out. A `tools/call` passes the gate like any other call.
+    /// Sends any method to a server, raw in and raw out. A `tools/call` passes the gate like any other call, and so do
+    /// requests for resources and prompts.
     ///
     /// Dropping the future withdraws it.
     pub async fn request(
@@ -98,6 +100,22 @@ impl Host {
     /// server where need be.
     pub async fn permit(&self, tool: &ToolId, arguments: &Raw, options: CallOptions) -> Result<Permit, HostError> {
         Permit::ask(self.context(), tool, arguments, &options).await
+    }
+
+    /// Puts the reading of a resource before the gate, for somebody who reads it on the server's own connection. A model
+    /// needs permission for a URI that the server lists neither itself nor by a template.
+    pub async fn permit_read(&self, server: &ServerName, uri: &str, caller: &Caller) -> Result<(), HostError> {
+        let context = self.context();
+        let server = context.server(server.as_str())?;
+        let arguments = access::arguments(&server, uri);
+        let access = Access { tool: access::READ, server: &server, arguments: &arguments, caller };
+        context.permit_uri(access, uri, None).await.map(|_| ())
+    }
+
+    /// Returns the refusal if a rule denies everything a server offers: its tools, resources and prompts.
+    pub fn denial_of(&self, server: &str) -> Option<Refusal> {
+        let context = self.context();
+        context.server(server).ok().and_then(|server| context.denial_of(&server))
     }
 
     /// The tool a name stands for, in whichever way somebody spelt it.

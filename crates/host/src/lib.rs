@@ -8,6 +8,7 @@
 
 #![warn(missing_docs)]
 
+mod access;
 mod account;
 mod ask;
 mod attend;
@@ -41,6 +42,7 @@ mod supervise;
 mod tool;
 mod trouble;
 mod turns;
+mod uri_template;
 mod usage;
 mod watching;
 

@@ -23,6 +23,19 @@ pub struct Attempt<'a> {
     pub trust: bool,
     /// What the call may do at worst.
     pub risk: Risk,
+    /// Whether a tool is called or a server is used in another way.
+    pub kind: AttemptKind,
+}
+
+/// What is done with a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AttemptKind {
+    /// A tool is called, one of the server or one that belongs to no server.
+    #[default]
+    Call,
+    /// A tool that belongs to no server uses the server in another way, such as reading a resource. Rules for the tool's
+    /// plain name decide, and so do those that deny the whole server.
+    Access,
 }
 
 /// What a call may do at worst. A server's own hints have no say in it.
@@ -38,12 +51,24 @@ impl<'a> Attempt<'a> {
     /// A call of a tool of one of the user's own servers: risky, and not trusted.
     pub fn mcp(server: &'a ServerName, tool: &'a str, arguments: &'a Raw) -> Self {
         let origin = ServerOrigin::USER;
-        Self { server: Some(server), origin, tool, arguments, trust: false, risk: Risk::High }
+        Self { server: Some(server), origin, tool, arguments, trust: false, risk: Risk::High, kind: AttemptKind::Call }
     }
 
     /// A call of a tool that belongs to no server and goes by its plain name.
     pub fn plain(tool: &'a str, arguments: &'a Raw, risk: Risk) -> Self {
-        Self { server: None, origin: ServerOrigin::USER, tool, arguments, trust: false, risk }
+        let (origin, kind) = (ServerOrigin::USER, AttemptKind::Call);
+        Self { server: None, origin, tool, arguments, trust: false, risk, kind }
+    }
+
+    /// A use of a server that is not a call of one of its tools, by a tool that goes by its plain name.
+    pub fn access(
+        (server, origin): (&'a ServerName, &'a ServerOrigin),
+        tool: &'a str,
+        arguments: &'a Raw,
+        risk: Risk,
+    ) -> Self {
+        let (server, kind) = (Some(server), AttemptKind::Access);
+        Self { server, origin, tool, arguments, trust: false, risk, kind }
     }
 }
 

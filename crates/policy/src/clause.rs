@@ -10,7 +10,7 @@ use crate::fold::fold;
 use crate::pattern::Pattern;
 use crate::scope::Scope;
 use crate::target::{Name, Reading};
-use crate::{Action, SourcedRule};
+use crate::{Action, Rule, SourcedRule};
 
 /// One rule in one reading, for a server that is already known to fit.
 #[derive(Debug)]
@@ -60,6 +60,16 @@ impl Clause {
         Self::with(rule, tool, (is_exact, literals), pattern)
     }
 
+    /// The clause in the place of a project's rule that cannot be read: every call of the project's own servers is asked
+    /// about, whatever allows it. What the rule denies is not known, and the user's own servers are not the project's.
+    pub fn in_doubt(rule: &SourcedRule) -> Self {
+        let rule = Arc::new(SourcedRule {
+            rule: Rule { action: Action::Ask, ..rule.rule.clone() },
+            origin: rule.origin.clone(),
+        });
+        Self { scope: Scope::NotUser, ..Self::with(&rule, Name::Any, (true, usize::MAX), None) }
+    }
+
     fn with(rule: &Arc<SourcedRule>, tool: Name, (exact, name): (bool, usize), pattern: Option<Arc<Pattern>>) -> Self {
         let arguments = pattern.as_ref().map_or(0, |pattern| pattern.literals());
         let precision = Precision { exact, name, argued: pattern.is_some(), arguments };
@@ -81,6 +91,16 @@ impl Clause {
     /// Whether it names one tool and no other.
     pub fn is_exact(&self) -> bool {
         self.precision.exact
+    }
+
+    /// Whether it is about every tool of its server.
+    pub fn names_every_tool(&self) -> bool {
+        matches!(self.tool, Name::Any)
+    }
+
+    /// Whether it is about every call of them, whatever the arguments.
+    pub fn has_no_pattern(&self) -> bool {
+        self.pattern.is_none()
     }
 
     /// Whether it is about a tool of this name, whatever the arguments.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::{Attempt, Decision, Fingerprint, Grants, PinState, Pins, Policy, Reason, Verdict};
+use crate::{Attempt, AttemptKind, Decision, Fingerprint, Grants, PinState, Pins, Policy, Reason, Verdict};
 
 /// Rules, grants and pins together, at one moment.
 #[derive(Debug)]
@@ -71,10 +71,12 @@ impl Judge<'_> {
     }
 }
 
-/// Without a definition nothing can be told of its change, which only tools without a server can do without.
+/// Without a definition nothing can be told of its change, which only tools of a server need.
 fn undescribed(attempt: &Attempt<'_>, verdict: Verdict, why: Reason) -> Judgement {
     match verdict {
-        Verdict::Allow if attempt.server.is_none() => Judgement::Allow { why, first_seen: false },
+        Verdict::Allow if attempt.server.is_none() || attempt.kind == AttemptKind::Access => {
+            Judgement::Allow { why, first_seen: false }
+        }
         Verdict::Allow => Judgement::Ask { why: Reason::Undescribed, changed: None },
         Verdict::Ask | Verdict::Deny => Judgement::Ask { why, changed: None },
     }

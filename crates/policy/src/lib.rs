@@ -27,7 +27,7 @@ mod pattern;
 mod shape;
 mod target;
 
-pub use attempt::{Attempt, Decision, Reason, Risk, Verdict};
+pub use attempt::{Attempt, AttemptKind, Decision, Reason, Risk, Verdict};
 pub use difference::{Change, ChangeKind, Difference, difference};
 pub use grant::{Grant, GrantScope, Grants, Lifetime};
 pub use judge::{Judge, Judgement};

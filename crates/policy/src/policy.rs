@@ -1,5 +1,6 @@
 //! What a set of rules means.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +13,9 @@ use crate::fold::with_folded;
 use crate::pattern::Pattern;
 use crate::shape::{covers, rests};
 use crate::target::{Reading, Target, admitted};
-use crate::{Action, Attempt, Decision, Problem, ProblemKind, Reason, Risk, SourcedRule, Standing, Verdict};
+use crate::{
+    Action, Attempt, AttemptKind, Decision, Problem, ProblemKind, Reason, Risk, SourcedRule, Standing, Verdict,
+};
 
 /// What a set of rules means for the servers there are.
 ///
@@ -24,6 +27,8 @@ pub struct Policy {
     servers: HashMap<ServerName, Vec<Arc<Clause>>>,
     plain: Vec<Arc<Clause>>,
     problems: Vec<Problem>,
+    /// The rules of a project that cannot be read.
+    doubts: Vec<Arc<SourcedRule>>,
 }
 
 /// A rule that has been read and may hold.
@@ -44,7 +49,9 @@ impl Policy {
         }
         policy.report_idle(servers);
         policy.problems.sort_by_key(|problem| problem.index);
-        let clauses_for = |server| sorted(policy.rules.iter().flat_map(|rule| rule.clauses_for(server)));
+        let doubts = || policy.doubts.iter().map(|rule| Clause::in_doubt(rule));
+        let clauses_for =
+            |server| sorted(policy.rules.iter().flat_map(|rule| rule.clauses_for(server)).chain(doubts()));
         policy.servers = servers.iter().map(|server| (server.clone(), clauses_for(server))).collect();
         policy.plain = sorted(policy.rules.iter().filter_map(Compiled::plain_clause));
         policy
@@ -60,18 +67,35 @@ impl Policy {
     /// Looks into the arguments only if a rule that fits the tool has a pattern, and allocates nothing otherwise. No
     /// allow holds for a server that the rules were not read against.
     pub fn decide(&self, attempt: &Attempt<'_>) -> Decision {
-        let unlisted;
-        let clauses = match attempt.server {
-            None => &self.plain,
-            Some(server) => match self.servers.get(server) {
-                Some(clauses) => clauses,
-                None => {
-                    unlisted = self.strict_clauses_for(server);
-                    &unlisted
-                }
-            },
-        };
-        decide_by(clauses, attempt)
+        match (attempt.server, attempt.kind) {
+            (None, _) => decide_by(&self.plain, attempt),
+            (Some(server), AttemptKind::Call) => decide_by(&self.clauses_of(server), attempt),
+            (Some(server), AttemptKind::Access) => {
+                let denies = self.whole_denies(server);
+                let mut clauses: Vec<_> = denies.into_iter().chain(self.plain.iter().cloned()).collect();
+                Clause::sort(&mut clauses);
+                decide_by(&clauses, attempt)
+            }
+        }
+    }
+
+    /// The rule that denies everything a server of this origin offers: tools, resources and prompts.
+    pub fn denial(&self, server: &ServerName, origin: &ServerOrigin) -> Option<Arc<SourcedRule>> {
+        let mut denies = self.whole_denies(server).into_iter();
+        denies.find(|clause| clause.has_no_pattern() && clause.reaches(origin)).map(|clause| clause.rule.clone())
+    }
+
+    /// The denies that are about every tool of a server.
+    fn whole_denies(&self, server: &ServerName) -> Vec<Arc<Clause>> {
+        let is_whole = |clause: &&Arc<Clause>| clause.action() == Action::Deny && clause.names_every_tool();
+        self.clauses_of(server).iter().filter(is_whole).cloned().collect()
+    }
+
+    fn clauses_of(&self, server: &ServerName) -> Cow<'_, [Arc<Clause>]> {
+        match self.servers.get(server) {
+            Some(clauses) => Cow::Borrowed(clauses),
+            None => Cow::Owned(self.strict_clauses_for(server)),
+        }
     }
 
     /// The allow rules that reach tools of a server that is defined there. Another rule may still ask or deny.
@@ -96,6 +120,8 @@ impl Policy {
         self.problems.extend(found.iter().map(|kind| compiled.problem(kind.clone())));
         if found.iter().all(|kind| compiled.survives(kind)) {
             self.rules.push(compiled);
+        } else if compiled.rule.origin.standing == Standing::Project && found.iter().any(ProblemKind::is_unreadable) {
+            self.doubts.push(compiled.rule);
         }
     }
 
@@ -121,7 +147,8 @@ impl Policy {
     /// Every clause but the allows about tools of a server.
     fn strict_clauses_for(&self, server: &ServerName) -> Vec<Arc<Clause>> {
         let strict = self.rules.iter().filter(|rule| rule.rule.rule.action != Action::Allow);
-        sorted(strict.flat_map(|rule| rule.clauses_for(server)))
+        let doubts = self.doubts.iter().map(|rule| Clause::in_doubt(rule));
+        sorted(strict.flat_map(|rule| rule.clauses_for(server)).chain(doubts))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::SourcedRule;
+use crate::{SourcedRule, Standing};
 
 /// A rule that does not do what somebody may think it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,9 +41,22 @@ pub enum ProblemKind {
 }
 
 impl Problem {
-    /// Whether the rule cannot be read as it was meant, so that starting without it would not be what was asked for.
+    /// Whether the rule cannot be read as it was meant, so that starting without it would not be what was asked for. A
+    /// rule of a project is none of the user's: calls of its own servers are asked about instead.
     pub fn is_fatal(&self) -> bool {
-        matches!(self.kind, ProblemKind::BadName(_) | ProblemKind::BadFile(_) | ProblemKind::BadPattern(_))
+        self.is_unreadable() && self.rule.origin.standing == Standing::User
+    }
+
+    /// Whether the rule cannot be read as it was meant.
+    pub fn is_unreadable(&self) -> bool {
+        self.kind.is_unreadable()
+    }
+}
+
+impl ProblemKind {
+    /// Whether the rule cannot be read as it was meant.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        matches!(self, Self::BadName(_) | Self::BadFile(_) | Self::BadPattern(_))
     }
 }
 

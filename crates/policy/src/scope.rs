@@ -14,6 +14,8 @@ pub(crate) enum Scope {
     Everywhere,
     /// One origin.
     Only(ServerOrigin),
+    /// Every origin but the user's own.
+    NotUser,
 }
 
 impl Scope {
@@ -35,6 +37,7 @@ impl Scope {
         match self {
             Self::Everywhere => true,
             Self::Only(only) => only == origin,
+            Self::NotUser => *origin != ServerOrigin::User,
         }
     }
 }

@@ -27,6 +27,17 @@ pub struct Description {
     pub risk: Risk,
     /// Whether somebody has to permit a call of it.
     pub permission: Permission,
+    /// The provider that one call is about, where the tool itself is nobody's.
+    pub about: Option<About>,
+}
+
+/// The provider that a call of somebody else's tool is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// The provider.
+    pub provider: Arc<str>,
+    /// Why the call needs permission, where there is more to say than that no rule is about it.
+    pub reason: Option<&'static str>,
 }
 
 /// Where a tool comes from, and which definition of it this is.
@@ -71,6 +82,8 @@ pub enum Permission {
     /// It may be called when a rule or a person allows it.
     #[default]
     Needed,
+    /// The tool puts the call before the gate itself, once it knows what it is about. Until then only a deny counts.
+    Deferred,
 }
 
 impl Description {
@@ -87,6 +100,7 @@ impl Description {
             hints: Hints::default(),
             risk: Risk::default(),
             permission: Permission::default(),
+            about: None,
         }
     }
 

@@ -22,7 +22,7 @@ mod snapshot;
 mod tool;
 
 pub use block::{Block, Contents};
-pub use description::{Description, Hints, Origin, Permission, Risk};
+pub use description::{About, Description, Hints, Origin, Permission, Risk};
 pub use encoded::{Base64, NotBase64};
 pub use failure::{CallFailure, ToolError, ToolErrorKind};
 pub use gate::{Attempt, Check, Gate, OpenGate, Refusal, RefusalReason};

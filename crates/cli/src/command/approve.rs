@@ -1,5 +1,7 @@
 //! `wharf approve` and `wharf revoke`: what a project brings along is used only after somebody has looked at it.
 
+mod effects;
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
@@ -7,7 +9,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 use wharf::Consent;
 use wharf_config::{
-    Approvable, Approval, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Configured, Described,
+    Approvable, Approval, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Config, Configured, Described,
 };
 use wharf_spec::{ServerName, Surroundings};
 
@@ -18,6 +20,7 @@ use crate::servers::shown_word;
 use crate::session::{Common, Session};
 use crate::style::{GOOD, HEADING, NAME, QUIET, paint};
 use crate::table::wrap_gutter;
+use effects::ApprovalEffects;
 
 /// The least of a digest that names it.
 const SHORTEST_DIGEST: usize = 12;
@@ -68,6 +71,7 @@ pub struct Waiting {
     what: Approvable,
     /// What was approved before, where something was.
     before: Option<Vec<String>>,
+    effects: ApprovalEffects,
 }
 
 #[derive(Serialize)]
@@ -84,6 +88,11 @@ struct Item<'a> {
     line: u32,
     digest: String,
     what: Vec<String>,
+    /// Where the server is defined that this one takes the place of.
+    replaces: Option<String>,
+    /// The rules that already allow its tools.
+    #[serde(rename = "allowedBy")]
+    allowed_by: &'a [String],
     approved: bool,
 }
 
@@ -164,7 +173,9 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Waiting>, Failure> {
     }
     let wanted =
         |server: &&Configured| args.servers.is_empty() || args.servers.iter().any(|name| server.name.as_str() == name);
-    waiting(all().filter(wanted), &approvals(session)?, &session.configuration.places.project, &session.surroundings)
+    let project = &session.configuration.places.project;
+    let found = waiting(all().filter(wanted), &approvals(session)?, project, &session.surroundings)?;
+    Ok(found.into_iter().map(|one| one.among(config)).collect())
 }
 
 /// Those of some servers that wait for approval and can be read. Blocks: what would run is looked at.
@@ -183,7 +194,7 @@ pub fn waiting<'a>(
             ApprovalState::Changed { before } => Some(before),
             _ => None,
         };
-        Some(Waiting { server: server.clone(), key, what, before })
+        Some(Waiting { server: server.clone(), key, what, before, effects: ApprovalEffects::default() })
     });
     Ok(servers.collect())
 }
@@ -248,6 +259,11 @@ pub fn told(name: &ServerName, consent: Consent) -> String {
 }
 
 impl Waiting {
+    /// Finds what the approval leads to, given everything that is configured. Blocks.
+    pub fn among(self, config: &Config) -> Self {
+        Self { effects: ApprovalEffects::new(&self.server, config), ..self }
+    }
+
     /// Approves exactly this. Blocks.
     pub fn approve(&self, approvals: &Approvals) -> Result<(), Failure> {
         approvals.approve(&self.key, &self.what, SystemTime::now()).map_err(failed)
@@ -275,6 +291,7 @@ impl Waiting {
             let mark = if is_new(line) { "+ " } else { "" };
             let _ = write!(text, "\n{}", gutter(&format!("{mark}{line}")));
         }
+        text.push_str(&self.effects.shown(&server.name));
         text
     }
 
@@ -285,6 +302,8 @@ impl Waiting {
             line: self.server.place.at.line,
             digest: self.what.digest().to_string(),
             what: self.what.lines(),
+            replaces: self.effects.replaces.as_ref().map(ToString::to_string),
+            allowed_by: &self.effects.allowed_by,
             approved,
         }
     }

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use wharf_client::{CallError, Connection, Listing, ServerFacts, Withheld};
-use wharf_spec::Untrusted;
+use wharf_spec::{ServerEntry, Untrusted};
 use wharf_wire::ServerCapabilities;
 
+use crate::denied::refuse_listing;
 use crate::failure::{Ending, Failure, Outcome, Told, render};
 use crate::servers::{ManyServers, each};
 use crate::session::Session;
@@ -23,6 +24,8 @@ pub trait Listed {
 
 /// Something servers are asked for.
 pub trait Asked: Listed + Sized + Send + 'static {
+    /// The tool by whose name rules speak of the list.
+    const TOOL: &'static str;
     fn is_offered(offer: &ServerCapabilities) -> bool;
     fn list(connection: &Connection) -> impl Future<Output = Result<Listing<Self>, CallError>> + Send;
 }
@@ -41,9 +44,30 @@ pub struct Found<T> {
 /// Asks every server and shows what came, servers in the order they were given.
 pub async fn list<T: Asked>(session: &Session, servers: &ManyServers) -> Outcome {
     let (servers, failures) = servers.resolve(session).await?;
+    let servers = without_denied::<T>(session, servers)?;
     let mut results = each(session, &servers, |connection| ask::<T>(connection)).await;
     results.extend(failures.into_iter().map(Err));
     show(session, results)
+}
+
+/// The servers that no rule denies; what is left out is said. Fails where none is left.
+fn without_denied<T: Asked>(session: &Session, mut servers: Vec<ServerEntry>) -> Result<Vec<ServerEntry>, Failure> {
+    let mut denied = Vec::new();
+    servers.retain(|server| match refuse_listing(session, server, T::TOOL) {
+        Ok(()) => true,
+        Err(failure) => {
+            denied.push(failure);
+            false
+        }
+    });
+    if servers.is_empty() && !denied.is_empty() {
+        return Err(denied.swap_remove(0));
+    }
+    for failure in &denied {
+        let server = failure.error.server.as_deref().unwrap_or_default();
+        session.console.warn(format_args!("{server} is left out: {}", failure.error.message));
+    }
+    Ok(servers)
 }
 
 /// Shows what servers listed. One that failed alone is the failure of the command.

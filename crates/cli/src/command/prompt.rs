@@ -9,6 +9,7 @@ use wharf_wire::{PromptArgument, PromptDefinition, PromptResult, Raw};
 
 use crate::call_arguments::{Given, Value, read_words};
 use crate::content::text_view;
+use crate::denied::refuse_denied;
 use crate::failure::{Ending, Failure, Outcome};
 use crate::nearest::{quoted, suggestion};
 use crate::servers::{OneServer, connect_one};
@@ -54,6 +55,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let given = read_words(arguments, &session.surroundings.cwd)?;
     let arguments = given.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
     let server = args.server.resolve(session, server).await?;
+    refuse_denied(session, &server, "GetMcpPrompt", &serde_json::json!({ "name": name }))?;
     let mut offer = args.services.offer(session)?;
     let connection = connect_one(session, &server, &offer.services).await?;
     let listing = connection.list_prompts().await.map_err(|error| Failure::calling(&connection, error))?;

@@ -73,6 +73,8 @@ impl Listed for PromptDefinition {
 }
 
 impl Asked for PromptDefinition {
+    const TOOL: &'static str = "ListMcpPrompts";
+
     fn is_offered(offer: &ServerCapabilities) -> bool {
         offer.prompts
     }

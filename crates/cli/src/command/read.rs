@@ -8,6 +8,7 @@ use wharf_spec::Untrusted;
 use wharf_wire::{Raw, ReadResult};
 
 use crate::content::resources_saving;
+use crate::denied::refuse_denied;
 use crate::failure::{Ending, Failure, Outcome};
 use crate::saving::Shelf;
 use crate::servers::{OneServer, connect_one};
@@ -50,6 +51,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let (name, words) = args.server.first_of(&args.words);
     let [uri] = words else { return Err(misread(args)) };
     let server = args.server.resolve(session, name).await?;
+    refuse_denied(session, &server, "ReadMcpResource", &serde_json::json!({ "uri": uri }))?;
     let mut offer = args.services.offer(session)?;
     let connection = connect_one(session, &server, &offer.services).await?;
     let read = offer.during(fetch(&connection, uri)).await?;

@@ -76,6 +76,8 @@ impl Listed for Resource {
 }
 
 impl Asked for Resource {
+    const TOOL: &'static str = "ListMcpResources";
+
     fn is_offered(offer: &ServerCapabilities) -> bool {
         offer.resources
     }

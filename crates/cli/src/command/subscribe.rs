@@ -8,6 +8,7 @@ use wharf_spec::Untrusted;
 use wharf_wire::Interest;
 
 use crate::clock::time_of_day;
+use crate::denied::{refuse_denied, refuse_listing};
 use crate::failure::{Ending, Failure, Outcome};
 use crate::servers::{OneServer, connect_one};
 use crate::session::{Common, Session};
@@ -62,10 +63,15 @@ struct EventDocument<'a> {
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     let server = args.server.resolve(session, args.name.as_deref()).await?;
+    refuse_listing(session, &server, "SubscribeMcpResource")?;
     let connection = connect_one(session, &server, &Services::default()).await?;
+    let entry = &server;
     let server = server.name.as_str();
     let failed = |error| Failure::calling(&connection, error);
     let wanted = args.interest(session, &connection).await?;
+    for uri in &wanted.uris {
+        refuse_denied(session, entry, "SubscribeMcpResource", &serde_json::json!({ "uri": uri }))?;
+    }
     let mut subscription = connection.subscribe(wanted.clone()).await.map_err(failed)?;
     say_what_is_watched(session, server, &wanted, subscription.honoured())?;
     let mut left = args.count;

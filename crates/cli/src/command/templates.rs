@@ -72,6 +72,8 @@ impl Listed for ResourceTemplate {
 }
 
 impl Asked for ResourceTemplate {
+    const TOOL: &'static str = "ListMcpResourceTemplates";
+
     fn is_offered(offer: &ServerCapabilities) -> bool {
         offer.resources
     }

@@ -7,7 +7,7 @@ use wharf_policy::Problem;
 use wharf_spec::ServerName;
 
 use super::{Known, is_written_alike};
-use crate::configured::told;
+use crate::configured::{told, unreadable_rules};
 
 /// What came of a look at the files. Texts are as they are; whoever shows them escapes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +87,8 @@ fn wrong_with(known: &Known) -> Vec<String> {
         let is_kept = known.entries.iter().any(|entry| entry.name.as_str() == name);
         format!("{name}: {}{}", why.error.message, if is_kept { "; it stays as it was" } else { "" })
     });
-    known.config.problems.iter().map(told).chain(failures).collect()
+    let rules = unreadable_rules(&known.config.settings);
+    known.config.problems.iter().map(told).chain(rules).chain(failures).collect()
 }
 
 fn unapproved(before: &Known, known: &Known) -> Vec<String> {

@@ -92,9 +92,10 @@ fn head(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
     let tool = Untrusted::new(&*ask.id.tool);
     let title = ask.tool.title.as_deref().filter(|title| **title != *ask.id.tool);
     let title = title.map(|title| format!(" ({})", Untrusted::new(title).shortened(SHOWN))).unwrap_or_default();
-    let of = match &ask.tool.origin {
-        Some(_) => format!(" of {}", paint(NAME, Untrusted::new(ask.id.server.as_str()))),
-        None => String::new(),
+    let of = match (&ask.tool.origin, &ask.tool.about) {
+        (Some(_), _) => format!(" of {}", paint(NAME, Untrusted::new(ask.id.server.as_str()))),
+        (None, Some(about)) => format!(" on {}", paint(NAME, Untrusted::new(&*about.provider))),
+        (None, None) => String::new(),
     };
     let caller = Untrusted::new(&*ask.caller);
     let mut text =

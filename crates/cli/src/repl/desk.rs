@@ -25,7 +25,7 @@ use wharf::{
 };
 use wharf_agent::Model;
 use wharf_client::NotSampled;
-use wharf_config::Configured;
+use wharf_config::{Config, Configured};
 use wharf_spec::Untrusted;
 use wharf_wire::{ElicitAnswer, Elicitation, UrlRequest};
 
@@ -140,21 +140,22 @@ impl<'a> Desk<'a> {
         });
     }
 
-    /// Asks about servers that the project brings along, in place of what was asked about them before.
-    pub fn ask_approvals(&mut self, servers: Vec<Configured>) {
+    /// Asks about servers that the project brings along, given everything that is configured, in place of what was asked
+    /// about them before.
+    pub fn ask_approvals(&mut self, servers: Vec<Configured>, config: Arc<Config>) {
         self.round += 1;
         let round = self.round;
         self.requested.retain(|(other, _)| !servers.iter().any(|server| is_same_entry(server, other)));
         self.requested.extend(servers.iter().cloned().map(|server| (server, round)));
-        let find = approvals::finder(self.session, servers);
+        let find = approvals::finder(self.session, servers, config);
         self.works.spawn_blocking(move || Outcome::Waiting(round, find()));
     }
 
     /// Asks about servers of the project that have changed, unless that has happened too often of late: a project could
     /// go on until a person says yes to be left alone.
-    pub fn ask_changed_approvals(&mut self, servers: Vec<Configured>) {
+    pub fn ask_changed_approvals(&mut self, servers: Vec<Configured>, config: Arc<Config>) {
         match self.changes.decide(Instant::now()) {
-            ChangeFate::Asked => self.ask_approvals(servers),
+            ChangeFate::Asked => self.ask_approvals(servers, config),
             ChangeFate::Paused => self.session.console.warn(
                 "the project's servers keep changing: no more questions about them for now. \
                  Run `wharf approve` once they have settled",

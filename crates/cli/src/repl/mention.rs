@@ -1,7 +1,8 @@
 //! `@server:uri` in a message: resources of servers that go along with what a person says.
 
-use wharf::Host;
 use wharf::catalog::neutral;
+use wharf::tools::Caller;
+use wharf::{Host, HostError};
 use wharf_agent::{AgentLimits, Block};
 use wharf_client::{CallOptions, Connection};
 use wharf_spec::{ServerName, Shown};
@@ -90,6 +91,9 @@ fn without_ending(word: &str, before: Option<char>) -> &str {
 /// Asks the server for a resource.
 async fn read(mention: &Mention<'_>, host: &Host) -> Result<Vec<ResourceContents>, Failure> {
     let server = mention.server.as_str();
+    if let Err(HostError::Refused(refusal)) = host.permit_read(&mention.server, mention.uri, &Caller::person()).await {
+        return Err(Failure::of(Kind::Denied, refusal).about(server));
+    }
     let connection = host.ready(server).await.map_err(|error| {
         Failure::of(Kind::Unreachable, error).about(server).hint(format_args!("/mcp {server} shows what is wrong"))
     })?;
@@ -313,6 +317,27 @@ mod tests {
         assert_eq!(blocks.len(), MOST_PIECES + 1);
         let expected = "Resource `a:b` of server `git`, not the user's words:\n[pieces left out: 2]";
         assert_eq!(blocks[MOST_PIECES], Block::Relayed(expected.to_owned()));
+    }
+
+    #[tokio::test]
+    async fn what_rules_deny_is_not_attached() {
+        use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+        let deny = |tool: &str, pattern: Option<&str>| SourcedRule {
+            rule: Rule { pattern: pattern.map(str::to_owned), ..Rule::new(tool, Action::Deny) },
+            origin: RuleOrigin { place: "config.json:1".to_owned(), standing: Standing::User },
+        };
+        let host = host().await;
+        for rule in [deny("mcp__notes", None), deny("mcp__*", None), deny("ReadMcpResource", Some("uri=note://o*"))] {
+            host.set_rules(vec![rule.clone()]).unwrap();
+            let failure = attach("see @notes:note://one", &host, room()).await.unwrap_err();
+            assert_eq!(failure.kind, Kind::Denied, "{rule}");
+            assert!(failure.error.message.contains("config.json:1"), "{failure:?}");
+        }
+        // What the server does not list is the person's own choice.
+        host.set_rules(Vec::new()).unwrap();
+        let failure = attach("see @notes:note://other", &host, room()).await.unwrap_err();
+        assert_ne!(failure.kind, Kind::Denied, "{failure:?}");
+        host.close().await;
     }
 
     #[tokio::test]

@@ -93,7 +93,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     // Set once, here.
     let _ = known_host.set(host.clone());
     if editor.is_terminal() {
-        desk.ask_approvals(known.unapproved().cloned().collect());
+        desk.ask_approvals(known.unapproved().cloned().collect(), Arc::clone(&known.config));
     }
     let fleet = Fleet::new(session, host.clone(), known, &[]);
     greet(session, &fleet, model);

@@ -1,5 +1,7 @@
 //! What an errand leads to.
 
+use std::sync::Arc;
+
 use wharf_agent::Block;
 use wharf_config::Configured;
 use wharf_spec::Untrusted;
@@ -122,7 +124,9 @@ impl<'a> Repl<'a> {
     fn ask_approvals(&mut self, names: &[String]) {
         if self.editor.is_terminal() && !names.is_empty() {
             let is_named = |server: &&Configured| names.iter().any(|name| server.name.as_str() == name);
-            self.desk.ask_changed_approvals(self.fleet.known().unapproved().filter(is_named).cloned().collect());
+            let known = self.fleet.known();
+            let servers = known.unapproved().filter(is_named).cloned().collect();
+            self.desk.ask_changed_approvals(servers, Arc::clone(&known.config));
         }
     }
 }

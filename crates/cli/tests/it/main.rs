@@ -30,6 +30,7 @@ mod reload;
 mod reloading;
 mod repl;
 mod run;
+mod scopes;
 mod scripted;
 mod services;
 mod shell;

@@ -119,6 +119,24 @@ fn rules_that_are_not_understood_deny() {
     }
 }
 
+/// A project's rule that says nothing readable denies nothing of the user's: it is left without a name, and calls of the
+/// project's own servers are asked about.
+#[test]
+fn rules_of_a_project_that_are_not_understood_name_nothing() {
+    for (rules, expected) in [
+        (r#"[{"tool": "mcp__x__*", "action": "forbid"}]"#, &["mcp__x__*"][..]),
+        (r#"[{"action": "deny"}, "deny"]"#, &["", ""]),
+        (r#"{"tool": "mcp__x__*", "action": "deny"}"#, &[""]),
+    ] {
+        let world = World::new();
+        world.write("project/.mcp.json", &format!("{{\"permissions\": {rules}}}"));
+        let config = world.load();
+        let found: Vec<&str> = config.settings.rules.iter().map(|rule| rule.tool.as_str()).collect();
+        assert_eq!(found, expected, "{rules}");
+        assert_eq!(config.problems.len(), expected.len(), "{:?}", config.problems);
+    }
+}
+
 #[test]
 fn a_file_of_the_users_that_is_not_understood_is_known_to_be_missing() {
     for (file, text, expected) in [

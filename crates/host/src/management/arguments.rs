@@ -96,8 +96,15 @@ pub(super) fn decode<'a, T: Deserialize<'a>>(context: &Context, arguments: &'a R
         .map_err(|odd| wrong(format!("the arguments do not fit: {}", Untrusted::new(odd.to_string()).shortened(300))))
 }
 
-/// The server of that name, or which there are.
+/// The server of that name, unless rules deny all of it.
 pub(super) fn server_of(context: &Context, name: &str) -> Result<Arc<Server>, ToolError> {
+    let server = known_server(context, name)?;
+    context.refuse_denied(&server).map_err(|denied| error(&denied))?;
+    Ok(server)
+}
+
+/// The server of that name, or which there are.
+pub(super) fn known_server(context: &Context, name: &str) -> Result<Arc<Server>, ToolError> {
     context.server(name).map_err(|unknown| match unknown {
         HostError::UnknownServer { .. } => error(&unknown).with_next(servers_told(context)),
         other => error(&other),

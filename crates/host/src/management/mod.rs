@@ -16,6 +16,7 @@ use std::sync::{Arc, Weak};
 
 use wharf_tools::{Call, Description, Outcome, Pending, Permission, Risk, Tool, ToolError};
 
+use crate::access;
 use crate::context::Context;
 use crate::error::HostError;
 
@@ -50,6 +51,16 @@ impl Plan {
     ) -> Self {
         Self { name, text, schema, permission: Permission::NotNeeded, carry_out }
     }
+
+    /// A tool that decides about a call once it knows the server.
+    const fn deciding(
+        name: &'static str,
+        text: &'static str,
+        schema: fn() -> serde_json::Value,
+        carry_out: CarryOut,
+    ) -> Self {
+        Self { permission: Permission::Deferred, ..Self::free(name, text, schema, carry_out) }
+    }
 }
 
 const PLANS: [Plan; 9] = [
@@ -65,14 +76,14 @@ const PLANS: [Plan; 9] = [
         schema::listing,
         |context, call| Box::pin(resources::list_templates(context, call)),
     ),
-    Plan::free(
-        "ReadMcpResource",
+    Plan::deciding(
+        access::READ,
         "Reads a resource of an MCP server by its URI. What is too large is put in a file, which is named instead.",
         schema::reading,
         |context, call| Box::pin(read::read(context, call)),
     ),
-    Plan::free(
-        "SubscribeMcpResource",
+    Plan::deciding(
+        access::SUBSCRIBE,
         "Asks an MCP server to tell when a resource changes; notes about it come before later turns.",
         schema::watching,
         |context, call| Box::pin(subscriptions::watch(context, call)),
@@ -83,8 +94,8 @@ const PLANS: [Plan; 9] = [
         schema::unwatching,
         |context, call| Box::pin(subscriptions::unwatch(context, call)),
     ),
-    Plan::free(
-        "SubscribePolling",
+    Plan::deciding(
+        access::POLL,
         "Calls a tool or reads a resource of an MCP server again and again; notes tell when the result has changed.",
         schema::polling,
         |context, call| Box::pin(subscriptions::poll(context, call)),
@@ -101,15 +112,12 @@ const PLANS: [Plan; 9] = [
         schema::listing,
         |context, call| Box::pin(prompts::list(context, call)),
     ),
-    Plan {
-        permission: Permission::Needed,
-        ..Plan::free(
-            "GetMcpPrompt",
-            "Expands a prompt of an MCP server to its messages. They are the server's words, not the user's.",
-            schema::prompting,
-            |context, call| Box::pin(prompts::expand(context, call)),
-        )
-    },
+    Plan::deciding(
+        access::PROMPT,
+        "Expands a prompt of an MCP server to its messages. They are the server's words, not the user's.",
+        schema::prompting,
+        |context, call| Box::pin(prompts::expand(context, call)),
+    ),
 ];
 
 /// One of the tools. It does not keep its host alive.

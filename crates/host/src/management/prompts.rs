@@ -12,6 +12,7 @@ use wharf_wire::PromptResult;
 use super::arguments::{PromptingArguments, check_text, decode, server_of};
 use super::output::{NAME, TEXT, told, told_if};
 use super::resources::sections;
+use crate::access::{Access, Need, PROMPT};
 use crate::catalog::ListName;
 use crate::context::Context;
 use crate::error::HostError;
@@ -68,6 +69,9 @@ pub(super) async fn expand(context: Arc<Context>, call: Call) -> Result<Outcome,
     let PromptingArguments { server, name, arguments } = decode(&context, &call.arguments)?;
     check_text("name", Some(&name))?;
     let server = server_of(&context, &server)?;
+    let access = Access { tool: PROMPT, server: &server, arguments: &call.arguments, caller: &call.caller };
+    let permitted = context.permit_access(access, Need::Permission(None)).await;
+    permitted.map_err(|refused| error(&refused))?;
     let mut options = wharf_client::CallOptions::default();
     options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
     options.meta = call.meta;

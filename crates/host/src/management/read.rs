@@ -13,6 +13,7 @@ use wharf_wire::ResourceContents;
 
 use super::arguments::{ReadingArguments, check_uri, decode, server_of};
 use super::output::{Entries, NAME, URI, answer, told, told_if};
+use crate::access::{Access, READ};
 use crate::context::Context;
 use crate::error::HostError;
 use crate::results::{ResultLimits, limited, visible};
@@ -49,6 +50,8 @@ pub(super) async fn read(context: Arc<Context>, call: Call) -> Result<Outcome, T
     let ReadingArguments { server, uri } = decode(&context, &call.arguments)?;
     check_uri(&uri)?;
     let server = server_of(&context, &server)?;
+    let access = Access { tool: READ, server: &server, arguments: &call.arguments, caller: &call.caller };
+    context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| error(&refused))?;
     let mut options = wharf_client::CallOptions::default();
     options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
     options.meta = call.meta;

@@ -78,18 +78,14 @@ pub(super) async fn sections(context: &Context, call: &Call, what: ListName) -> 
     let (sections, mut remarks) = match server {
         Some(name) => (vec![section_of(context, &name, what, call.timeout).await?], Vec::new()),
         None => {
-            let catalog = context.shelf.catalog();
-            let unknown = context
-                .servers
-                .load()
-                .keys()
-                .filter(|name| catalog.section(name.as_str()).is_none_or(|section| section.unasked.contains(&what)))
-                .cloned()
-                .collect();
-            (
-                catalog.sections().to_vec(),
-                Vec::from_iter(named(unknown, "nothing is known yet of", "name one to ask it")),
-            )
+            let (catalog, servers) = (context.shelf.catalog(), context.servers.load());
+            let is_denied = |name: &ServerName| servers.get(name).is_some_and(|one| context.denial_of(one).is_some());
+            let is_unknown = |name: &&ServerName| {
+                catalog.section(name.as_str()).is_none_or(|section| section.unasked.contains(&what))
+            };
+            let unknown = servers.keys().filter(is_unknown).filter(|name| !is_denied(name)).cloned().collect();
+            let sections = catalog.sections().iter().filter(|section| !is_denied(&section.server)).cloned().collect();
+            (sections, Vec::from_iter(named(unknown, "nothing is known yet of", "name one to ask it")))
         }
     };
     let kept = sections.iter().filter(|section| section.freshness != Freshness::Live);

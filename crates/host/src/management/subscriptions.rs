@@ -10,11 +10,12 @@ use wharf_tools::{Attempt, Call, Caller, Check, Outcome, ToolError, ToolErrorKin
 
 use super::arguments::{
     PolledType, PollingArguments, UnpollingArguments, UnwatchingArguments, WatchingArguments, check_text, check_uri,
-    decode, interval, server_of, wrong,
+    decode, interval, known_server, server_of, wrong,
 };
 use super::output::{answer, json};
 use super::read::nearest_uri;
 use super::watches::{NotWatched, Which};
+use crate::access::{Access, Need, POLL, SUBSCRIBE};
 use crate::context::Context;
 use crate::error::HostError;
 use crate::polling::{self, NotBegun, PermittedBy, Subject, Target};
@@ -30,6 +31,8 @@ pub(super) async fn watch(context: Arc<Context>, call: Call) -> Result<Outcome, 
     check_uri(&uri)?;
     check_text("reason", reason.as_deref())?;
     let server = server_of(&context, &server)?;
+    let access = Access { tool: SUBSCRIBE, server: &server, arguments: &call.arguments, caller: &call.caller };
+    context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| error(&refused))?;
     let patience = context.patience(&server, call.timeout);
     // Counted as used, or it might be stopped before it has been asked.
     let _in_use = server.usage.begin();
@@ -74,7 +77,7 @@ pub(super) async fn unwatch(context: Arc<Context>, call: Call) -> Result<Outcome
         return Err(wrong("nothing says which subscription is meant").with_next(known(&context.watches.told())));
     }
     if let Some(server) = &server {
-        server_of(&context, server)?;
+        known_server(&context, server)?;
     }
     let which = Which { id: subscription_id.as_deref(), server: server.as_deref(), uri: uri.as_deref() };
     let ended = context.watches.end(&which);
@@ -91,12 +94,14 @@ pub(super) async fn poll(context: Arc<Context>, call: Call) -> Result<Outcome, T
     let target = match (asked.r#type, &asked.tool_name, &asked.uri) {
         (PolledType::Tool, Some(tool), None) => {
             let arguments = asked.arguments.map_or_else(Raw::empty_object, |arguments| call.arguments.part(arguments));
+            let access = polling_of(&server, &call, &call.caller);
+            context.permit_access(access, Need::Nothing).await.map_err(|refused| error(&refused))?;
             polled_tool(&context, ToolId::new(&server.name, tool.as_str()), arguments, (&call, interval)).await?
         }
         (PolledType::Resource, None, Some(uri)) if asked.arguments.is_none() => {
             check_uri(uri)?;
             can_be_read(&context, &server, &call).await?;
-            Target::Resource { uri: uri.clone() }
+            polled_resource(&context, &server, uri, (&call, interval)).await?
         }
         (PolledType::Tool, ..) => return Err(wrong("the type `tool` takes `toolName` and `arguments`, and no `uri`")),
         (PolledType::Resource, ..) => return Err(wrong("the type `resource` takes `uri`, and nothing of a tool")),
@@ -124,9 +129,7 @@ async fn polled_tool(
         return Err(wrong("`arguments` is an object"));
     }
     let caller: Caller = call.caller.clone();
-    let seconds = interval.as_secs_f64();
-    let name = format!("{} (again and again, every {seconds} s, until stopped)", caller.name);
-    let repeated = Caller { name: name.into(), consent: caller.consent };
+    let repeated = repeated(&caller, interval);
     let tool = context.find_tool(&id, call.timeout).await.map_err(|failed| error(&failed))?;
     let attempt = Attempt { caller: &repeated, tool: &tool.description, arguments: &arguments };
     let by = match context.gate.check(attempt) {
@@ -137,6 +140,31 @@ async fn polled_tool(
     let by = by.map_err(|refusal| error(&HostError::Refused(refusal)))?;
     // Should it be another tool by now, the first poll finds out.
     Ok(Target::Tool { id, arguments, permitted: tool.fingerprint, by, caller })
+}
+
+/// Decides about polling a resource as about reading it, for all of the polling.
+async fn polled_resource(
+    context: &Context,
+    server: &Server,
+    uri: &str,
+    (call, interval): (&Call, Duration),
+) -> Result<Target, ToolError> {
+    let repeated = repeated(&call.caller, interval);
+    let permitted = context.permit_uri(polling_of(server, call, &repeated), uri, call.timeout).await;
+    let permitted = permitted.map_err(|refused| error(&refused))?;
+    let (arguments, caller) = (call.arguments.clone(), call.caller.clone());
+    Ok(Target::Resource { uri: uri.to_owned(), arguments, permitted, caller })
+}
+
+/// A caller whose name says that a question is about more than one call.
+fn repeated(caller: &Caller, interval: Duration) -> Caller {
+    let seconds = interval.as_secs_f64();
+    let name = format!("{} (again and again, every {seconds} s, until stopped)", caller.name);
+    Caller { name: name.into(), consent: caller.consent }
+}
+
+fn polling_of<'a>(server: &'a Server, call: &'a Call, caller: &'a Caller) -> Access<'a> {
+    Access { tool: POLL, server, arguments: &call.arguments, caller }
 }
 
 /// A server that has no resources is not asked for any.
@@ -156,7 +184,7 @@ pub(super) async fn unpoll(context: Arc<Context>, call: Call) -> Result<Outcome,
         return Err(wrong("nothing says which subscription is meant").with_next(known(&context.polls.told())));
     }
     if let Some(server) = &server {
-        server_of(&context, server)?;
+        known_server(&context, server)?;
     }
     let which = polling::Which { id: subscription_id.as_deref(), server: server.as_deref(), target: target.as_deref() };
     let ended = context.polls.stop(&which);

@@ -133,6 +133,7 @@ fn id(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Permitted;
     use crate::events::{Event, Heard};
     use crate::host::Host;
 
@@ -147,7 +148,11 @@ mod tests {
         let (context, mut events) = (host.context(), host.events());
         let server = context.server("one").unwrap();
         let begin = || {
-            let target = Target::Resource { uri: "a:b".to_owned() };
+            let mut tool = wharf_tools::Description::new("SubscribePolling", "", wharf_json::Raw::empty_object());
+            (tool.risk, tool.permission) = (wharf_tools::Risk::Low, wharf_tools::Permission::NotNeeded);
+            let permitted = Permitted { tool: Arc::new(tool), by: PermittedBy::Rules };
+            let (arguments, caller) = (wharf_json::Raw::empty_object(), wharf_tools::Caller::agent());
+            let target = Target::Resource { uri: "a:b".to_owned(), arguments, permitted, caller };
             context.begin_polling(&server, Subject { server: name.clone(), target, interval: LONGEST })
         };
         assert_eq!(begin().as_deref(), Ok("poll-1"));

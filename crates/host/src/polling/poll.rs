@@ -8,6 +8,7 @@ use wharf_spec::{Fingerprint, ServerName, ToolId, Untrusted};
 use wharf_tools::{Attempt, Block, Caller, Check, Contents, Outcome};
 use wharf_wire::{ReadResult, ToolResult, View as _};
 
+use crate::access::Permitted;
 use crate::call::CallOptions;
 use crate::context::Context;
 use crate::error::HostError;
@@ -38,7 +39,13 @@ pub(crate) enum Target {
         caller: Caller,
     },
     /// A resource is read.
-    Resource { uri: String },
+    Resource {
+        uri: String,
+        /// What the polling was asked for with.
+        arguments: Raw,
+        permitted: Permitted,
+        caller: Caller,
+    },
 }
 
 /// Who permitted that a tool is polled.
@@ -63,7 +70,7 @@ impl Target {
     pub fn name(&self) -> &str {
         match self {
             Self::Tool { id, .. } => &id.tool,
-            Self::Resource { uri } => uri,
+            Self::Resource { uri, .. } => uri,
         }
     }
 
@@ -71,7 +78,7 @@ impl Target {
     pub fn told(&self) -> String {
         match self {
             Self::Tool { id, .. } => format!("the tool {}", Untrusted::new(&*id.tool).shortened(200)),
-            Self::Resource { uri } => format!("the resource {}", Untrusted::new(uri.as_str()).shortened(500)),
+            Self::Resource { uri, .. } => format!("the resource {}", Untrusted::new(uri.as_str()).shortened(500)),
         }
     }
 
@@ -97,7 +104,10 @@ pub(super) async fn poll(context: &Context, subject: &Subject) -> Result<Raw, Mi
         Target::Tool { id, arguments, permitted, by, caller } => {
             poll_tool(context, id, arguments, (permitted, *by, caller)).await
         }
-        Target::Resource { uri } => poll_resource(context, &subject.server, uri).await,
+        Target::Resource { uri, arguments, permitted, caller } => {
+            still_permitted(context, Attempt { caller, tool: &permitted.tool, arguments }, permitted.by)?;
+            poll_resource(context, &subject.server, uri).await
+        }
     }
 }
 
@@ -113,18 +123,21 @@ async fn poll_tool(
     if tool.fingerprint != *permitted {
         return Err(Missed::ForGood("the tool is not what it was when this was permitted".to_owned()));
     }
-    match (context.gate.check(Attempt { caller, tool: &tool.description, arguments }), by) {
-        // The person's answer was given for the whole of the polling.
-        (Check::Pass, _) | (Check::Ask(_), PermittedBy::Person) => {}
-        (Check::Ask(_), PermittedBy::Rules) => {
-            return Err(Missed::ForGood("it needs a person's permission now".to_owned()));
-        }
-        (Check::Refuse(refusal), _) => return Err(Missed::ForGood(refusal.to_string())),
-    }
+    still_permitted(context, Attempt { caller, tool: &tool.description, arguments }, by)?;
     let reply = context.call_passed(&tool, arguments, &options).await.map_err(Missed::from)?;
     match reply.answer.kind {
         ResultKind::Complete => Ok(reply.answer.result),
         _ => Err(Missed::Once("it asks for more instead of answering".to_owned())),
+    }
+}
+
+/// Puts one poll before the gate: rules may have changed since the polling was permitted.
+fn still_permitted(context: &Context, attempt: Attempt<'_>, by: PermittedBy) -> Result<(), Missed> {
+    match (context.gate.check(attempt), by) {
+        // The person's answer was given for the whole of the polling.
+        (Check::Pass, _) | (Check::Ask(_), PermittedBy::Person) => Ok(()),
+        (Check::Ask(_), PermittedBy::Rules) => Err(Missed::ForGood("it needs a person's permission now".to_owned())),
+        (Check::Refuse(refusal), _) => Err(Missed::ForGood(refusal.to_string())),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 
+mod access;
 mod asking;
 mod calls;
 mod fixture;

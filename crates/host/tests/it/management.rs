@@ -42,7 +42,8 @@ async fn schemas_are_as_published() {
         assert_eq!(found, properties, "{name}");
         let needed = schema.get("required").cloned().unwrap_or_else(|| json!([]));
         assert_eq!((needed, &schema["additionalProperties"]), (json!(required), &json!(false)), "{name}");
-        let asks = if name == "GetMcpPrompt" { Permission::Needed } else { Permission::NotNeeded };
+        let decides = ["ReadMcpResource", "SubscribeMcpResource", "SubscribePolling", "GetMcpPrompt"].contains(&name);
+        let asks = if decides { Permission::Deferred } else { Permission::NotNeeded };
         assert_eq!((description.permission, description.risk), (asks, Risk::Low), "{name}");
     }
     assert_eq!(snapshot.len(), 9);

@@ -82,7 +82,7 @@ impl Shifty {
 #[derive(Default)]
 pub struct Person {
     answers: Mutex<VecDeque<PermissionAnswer>>,
-    asked: Mutex<Vec<PermissionAsk>>,
+    pub asked: Mutex<Vec<PermissionAsk>>,
     /// Somebody who answers is waited for here.
     before: Option<Arc<Notify>>,
     asking: Notify,

@@ -1,7 +1,7 @@
 //! How rules and attempts are written in tables.
 
 use wharf_json::Raw;
-use wharf_policy::{Action, Attempt, Risk, Rule, RuleOrigin, SourcedRule, Standing, Verdict};
+use wharf_policy::{Action, Attempt, AttemptKind, Risk, Rule, RuleOrigin, SourcedRule, Standing, Verdict};
 use wharf_spec::{ServerName, ServerOrigin};
 
 /// Rules, and what they decide.
@@ -27,7 +27,15 @@ impl Row {
     pub fn attempt(&self) -> Attempt<'_> {
         let Self { server, tool, arguments, trust, risk, .. } = self;
         let origin = ServerOrigin::USER;
-        Attempt { server: server.as_ref(), origin, tool, arguments, trust: *trust, risk: *risk }
+        Attempt {
+            server: server.as_ref(),
+            origin,
+            tool,
+            arguments,
+            trust: *trust,
+            risk: *risk,
+            kind: AttemptKind::Call,
+        }
     }
 }
 

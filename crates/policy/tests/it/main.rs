@@ -1,5 +1,6 @@
 //! Policies from outside: what is decided, what is reported, what is judged.
 
+mod access;
 mod block;
 
 mod decisions;

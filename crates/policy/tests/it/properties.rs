@@ -3,7 +3,7 @@
 use crate::block::{rule, server};
 use proptest::prelude::*;
 use wharf_json::Raw;
-use wharf_policy::{Action, Attempt, Policy, Risk, Rule, SourcedRule, Verdict};
+use wharf_policy::{Action, Attempt, AttemptKind, Policy, Risk, Rule, SourcedRule, Verdict};
 use wharf_spec::{ServerName, ToolId};
 
 const SERVERS: [&str; 4] = ["a", "a__b", "A", "b_"];
@@ -26,7 +26,15 @@ impl Call {
     fn verdict(&self, rules: &[SourcedRule]) -> Verdict {
         let Self { server, tool, arguments, trust, risk } = self;
         let origin = wharf_spec::ServerOrigin::USER;
-        let attempt = Attempt { server: server.as_ref(), origin, tool, arguments, trust: *trust, risk: *risk };
+        let attempt = Attempt {
+            server: server.as_ref(),
+            origin,
+            tool,
+            arguments,
+            trust: *trust,
+            risk: *risk,
+            kind: AttemptKind::Call,
+        };
         Policy::compile(rules.to_vec(), &servers()).decide(&attempt).verdict
     }
 }

@@ -126,7 +126,7 @@ fn bad_rules(config: &Config) -> Vec<Problem> {
     let policy = Policy::compile(sourced(rules), &servers);
     let problem = |found: &wharf_policy::Problem| Problem {
         code: "rule",
-        severity: if found.is_fatal() { Severity::Error } else { Severity::Warning },
+        severity: if found.is_unreadable() { Severity::Error } else { Severity::Warning },
         place: rules.get(found.index).map(|rule| rule.place.clone()),
         server: None,
         text: Untrusted::new(format!("the rule on `{}`: {}", found.rule.rule.tool, found.kind)).to_string(),

@@ -29,6 +29,13 @@ impl Known {
     pub fn of(host: &Host) -> Self {
         let catalog = host.catalog();
         let server = |name: String| match catalog.section(&name) {
+            // Nothing that rules deny is offered, nor is its server asked for arguments of it.
+            Some(section) if host.denial_of(&name).is_some() => KnownServer {
+                prompts: Vec::new(),
+                resources: Vec::new(),
+                templates: Vec::new(),
+                ..KnownServer::of(section, name)
+            },
             Some(section) => KnownServer::of(section, name),
             None => KnownServer { name, ..KnownServer::default() },
         };

@@ -1,8 +1,10 @@
 //! Servers that a project brings along: looked at, asked about and approved as `wharf approve` does.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 use wharf::{AskReply, Consent};
-use wharf_config::{Approvals, Configured};
+use wharf_config::{Approvals, Config, Configured};
 
 use super::queue::{Open, Question};
 use crate::command::approve::{self, Waiting};
@@ -23,10 +25,17 @@ pub fn is_same_entry(one: &Configured, other: &Configured) -> bool {
 }
 
 /// Looks for those of some servers that wait for approval. Blocks when it is called.
-pub fn finder(session: &Session, servers: Vec<Configured>) -> impl FnOnce() -> Result<Vec<Waiting>, Failure> + use<> {
+pub fn finder(
+    session: &Session,
+    servers: Vec<Configured>,
+    config: Arc<Config>,
+) -> impl FnOnce() -> Result<Vec<Waiting>, Failure> + use<> {
     let approvals = approve::approvals(session);
     let (project, around) = (session.configuration.places.project.clone(), session.surroundings.clone());
-    move || approve::waiting(&servers, &approvals?, &project, &around)
+    move || {
+        let found = approve::waiting(&servers, &approvals?, &project, &around)?;
+        Ok(found.into_iter().map(|one| one.among(&config)).collect())
+    }
 }
 
 /// The question about a server, and what is done when it was answered.

@@ -200,7 +200,8 @@ fn in_project(place: &Path) -> Session {
 /// A desk at which both are asked about.
 async fn approving(session: &Session) -> Desk<'_> {
     let (mut desk, _asker) = Desk::new(session);
-    desk.ask_approvals(session.configuration.config().unwrap().servers.clone());
+    let config = session.configuration.config().unwrap();
+    desk.ask_approvals(config.servers.clone(), Arc::clone(config));
     assert_eq!((desk.next().await, desk.waiting()), (DeskNews::Table, 2));
     desk
 }

@@ -11,18 +11,18 @@ use super::mcp::kept;
 use super::{Post, Wish};
 use crate::age::Ago;
 use crate::command::list::Listed;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::style::{HEADING, QUIET, WARNING, paint};
 use crate::table::{Row, table, wrap};
 
 pub fn prompts(args: &OfServer, post: &Post<'_>) -> Result<Wish, Failure> {
-    let shown = sections(args.server.as_deref(), post)?;
+    let shown = permitted_sections(args.server.as_deref(), post)?;
     let text = all(&shown, ListName::Prompts, |section| section.prompts.iter().collect(), post.width());
     finish::<PromptDefinition>(text, "/prompt SERVER PROMPT says one to the agent", post)
 }
 
 pub fn resources(args: &OfServer, post: &Post<'_>) -> Result<Wish, Failure> {
-    let shown = sections(args.server.as_deref(), post)?;
+    let shown = permitted_sections(args.server.as_deref(), post)?;
     let text = all(&shown, ListName::Resources, |section| section.resources.iter().collect(), post.width());
     finish::<Resource>(text, "@server:uri in a message attaches one", post)
 }
@@ -33,6 +33,24 @@ pub fn finish<T: Listed>(text: String, hint: &str, post: &Post<'_>) -> Result<Wi
         return post.say(format_args!("no server that is connected offers {}", T::NOUNS.1));
     }
     post.print(format_args!("{text}{}\n", paint(QUIET, wrap(hint, post.width()))))
+}
+
+/// The same without servers that rules deny. Fails where such a server is named.
+fn permitted_sections(server: Option<&str>, post: &Post<'_>) -> Result<Vec<Arc<Section>>, Failure> {
+    let mut shown = sections(server, post)?;
+    if server.is_some() {
+        shown.iter().try_for_each(|section| refuse_denied(&section.server, post))?;
+    }
+    shown.retain(|section| post.fleet.host.denial_of(section.server.as_str()).is_none());
+    Ok(shown)
+}
+
+/// Fails where rules deny everything a server offers.
+pub fn refuse_denied(server: &ServerName, post: &Post<'_>) -> Result<(), Failure> {
+    match post.fleet.host.denial_of(server.as_str()) {
+        Some(refusal) => Err(Failure::of(Kind::Denied, refusal).about(server.as_str())),
+        None => Ok(()),
+    }
 }
 
 /// What the servers offer, or of that what one does. Fails where there is no such server, or it is not there.

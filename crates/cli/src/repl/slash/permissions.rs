@@ -89,9 +89,10 @@ fn listed(all: &Rules<'_>, width: Option<usize>) -> String {
 
 fn row(rule: &SourcedRule, around: &Surroundings) -> [String; 4] {
     let shown = |text: &str| Shown::line(text, LONGEST).to_string();
+    let file = |file: &String| format!(" as defined in {}", shown_path(Path::new(&shown(file)), around));
     [
         format!("  {}", rule.rule.action),
-        shown(&rule.rule.tool),
+        format!("{}{}", shown(&rule.rule.tool), rule.rule.defined_in.as_ref().map(file).unwrap_or_default()),
         rule.rule.pattern.as_deref().map(shown).unwrap_or_default(),
         shown_path(Path::new(&rule.origin.place), around),
     ]

@@ -4,6 +4,7 @@ use wharf_agent::Block;
 use wharf_spec::{ServerName, Shown, Untrusted};
 use wharf_wire::{Content, PromptMessage, PromptResult};
 
+use super::lists::refuse_denied;
 use super::mcp::kept;
 use super::{Post, Wish};
 use crate::call_arguments::read_words;
@@ -39,6 +40,7 @@ pub async fn run(args: &Args, post: &Post<'_>) -> Result<Wish, Failure> {
     let given = read_words(&args.arguments, &post.fleet.session.surroundings.cwd)?;
     let arguments = given.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
     let name = kept(&args.server, post)?;
+    refuse_denied(&name, post)?;
     let connection = post.fleet.host.ready(name.as_str()).await.map_err(|error| post.fleet.failure(&name, error))?;
     let listing = connection.list_prompts().await.map_err(|error| Failure::calling(&connection, error))?;
     check(&args.prompt, &arguments, &listing.items).map_err(|failure| failure.about(name.as_str()))?;

@@ -1,0 +1,132 @@
+//! Effects of an approval beyond what would run: the server that is replaced, and the rules that already allow tools.
+
+use std::fmt::Write as _;
+
+use wharf_config::{Config, Configured, Place};
+use wharf_policy::Policy;
+use wharf_spec::ServerName;
+
+use crate::configured::rules_of;
+use crate::style::{WARNING, paint};
+
+/// The most rules that are listed.
+const MAX_RULES: usize = 10;
+
+/// Effects of an approval beyond what would run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApprovalEffects {
+    /// Where the server is defined that this one takes the place of.
+    pub replaces: Option<Place>,
+    /// What already allows its tools: rules, and the entry's own `trust`. Escaped.
+    pub allowed_by: Vec<String>,
+}
+
+impl ApprovalEffects {
+    /// Finds the effects of approving a server of this configuration. Looks at the file system.
+    pub fn new(server: &Configured, config: &Config) -> Self {
+        // The server of that name that counts now. It is lower, unless it stays in effect or is this very one.
+        let current = config.server(server.name.as_str()).filter(|current| current.layer < server.layer);
+        let names: Vec<ServerName> = config.servers.iter().map(|server| server.name.clone()).collect();
+        let policy = Policy::compile(rules_of(&config.settings), &names);
+        let mut allowed_by: Vec<String> =
+            policy.allows(&server.name, &server.origin()).iter().map(ToString::to_string).collect();
+        if let Some(more) = allowed_by.len().checked_sub(MAX_RULES).filter(|more| *more > 0) {
+            allowed_by.truncate(MAX_RULES);
+            allowed_by.push(format!("{more} more rules"));
+        }
+        if server.described.as_ref().is_ok_and(|described| described.trust) {
+            allowed_by.push("`\"trust\": true` of this entry: all tools".to_owned());
+        }
+        Self { replaces: current.map(|current| current.place.clone()), allowed_by }
+    }
+
+    /// Returns the effects as lines to show, each after a line break.
+    pub fn shown(&self, name: &ServerName) -> String {
+        let mut text = String::new();
+        if let Some(place) = &self.replaces {
+            let _ = write!(text, "\n  {} `{name}` defined in {place}", paint(WARNING, "takes the place of"));
+        }
+        for rule in &self.allowed_by {
+            let _ = write!(text, "\n  {} {rule}", paint(WARNING, "tools already allowed by"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use wharf_config::{Places, load};
+    use wharf_spec::Surroundings;
+
+    use super::*;
+
+    /// Loads the user's file and a project's, and finds the effects of approving the project's `docs`.
+    fn effects(directory: &Path, user: &str, project: &str) -> ApprovalEffects {
+        let project_directory = directory.join("p");
+        std::fs::create_dir_all(&project_directory).unwrap();
+        std::fs::write(directory.join("config.json"), user).unwrap();
+        std::fs::write(project_directory.join(".mcp.json"), project).unwrap();
+        let places =
+            Places { user: directory.join("config.json"), project: project_directory.clone(), ..Places::default() };
+        let config = load(&places, &Surroundings { env: Vec::new(), cwd: project_directory });
+        let mut all = config.servers.iter().chain(&config.beside);
+        let waiting = all.find(|server| server.layer.needs_approval() && server.name.as_str() == "docs").unwrap();
+        ApprovalEffects::new(waiting, &config)
+    }
+
+    fn shown(effects: &ApprovalEffects) -> String {
+        anstream::adapter::strip_str(&effects.shown(&ServerName::new("docs").unwrap())).to_string()
+    }
+
+    #[test]
+    fn a_server_that_is_replaced_and_the_rules_that_hold_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let here = root.join("p/.mcp.json");
+        let user = format!(
+            r#"{{"mcpServers": {{"docs": {{"command": "mine"}}}},
+"permissions": [
+{{"tool": "mcp__docs__search", "action": "allow"}},
+{{"tool": "mcp__docs__read", "action": "allow", "definedIn": "{}"}},
+{{"tool": "mcp__*__list", "action": "allow"}},
+{{"tool": "mcp__docs__write", "action": "deny"}}]}}"#,
+            here.display()
+        );
+        let project = r#"{"mcpServers": {"docs": {"command": "theirs", "trust": true}}}"#;
+        let text = shown(&effects(&root, &user, project));
+        let config = root.join("config.json");
+        let config = config.display();
+        let expected = [
+            format!("  takes the place of `docs` defined in {config}:1:17"),
+            format!(
+                "  tools already allowed by allow `mcp__docs__read` as defined in `{}` ({config}:4:1)",
+                here.display()
+            ),
+            format!("  tools already allowed by allow `mcp__*__list` ({config}:5:1)"),
+            "  tools already allowed by `\"trust\": true` of this entry: all tools".to_owned(),
+        ];
+        assert_eq!(text, format!("\n{}", expected.join("\n")));
+    }
+
+    #[test]
+    fn a_server_that_replaces_nothing_and_is_allowed_nothing_has_no_effects() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let user = r#"{"mcpServers": {"other": {"command": "x"}},
+            "permissions": [{"tool": "mcp__docs__search", "action": "allow"}]}"#;
+        let found = effects(&root, user, r#"{"mcpServers": {"docs": {"command": "theirs"}}}"#);
+        assert_eq!((found.clone(), shown(&found)), (ApprovalEffects::default(), String::new()));
+    }
+
+    #[test]
+    fn many_rules_are_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let rules: Vec<String> = (0..13).map(|n| format!(r#"{{"tool": "mcp__*__t{n}", "action": "allow"}}"#)).collect();
+        let user = format!(r#"{{"permissions": [{}]}}"#, rules.join(","));
+        let found = effects(&root, &user, r#"{"mcpServers": {"docs": {"command": "theirs"}}}"#);
+        assert_eq!((found.allowed_by.len(), found.allowed_by[10].as_str()), (11, "3 more rules"));
+    }
+}

@@ -1,0 +1,37 @@
+//! Deny rules for what a person asks of a server directly: reading, watching and listing resources and prompts.
+//!
+//! A command that a person types is consent, so that nothing is asked about. What rules deny stays denied.
+
+use serde_json::{Value, json};
+use wharf_policy::{Attempt, Policy, Risk, Verdict};
+use wharf_spec::ServerEntry;
+use wharf_wire::Raw;
+
+use crate::failure::{Failure, Kind};
+use crate::session::Session;
+
+/// Errs if a rule denies the use of a server by the tool of this name, called with these arguments. The tools are those
+/// that a model has for the same: `ReadMcpResource` and its kin.
+pub fn refuse_denied(session: &Session, server: &ServerEntry, tool: &str, arguments: &Value) -> Result<(), Failure> {
+    let policy = Policy::compile(session.configuration.rules()?, std::slice::from_ref(&server.name));
+    if let Some(problem) = policy.problems().iter().find(|problem| problem.is_fatal()) {
+        return Err(Failure::usage(problem).hint("`wharf validate` shows where it stands"));
+    }
+    let mut arguments = arguments.clone();
+    arguments["server"] = json!(server.name.as_str());
+    let arguments = Raw::known(arguments.to_string());
+    let attempt = Attempt::access((&server.name, &server.settings.origin), tool, &arguments, Risk::Low);
+    let decision = policy.decide(&attempt);
+    match decision.verdict {
+        Verdict::Deny => {
+            let failure = Failure::of(Kind::Denied, format_args!("denied: {}", decision.reason));
+            Err(failure.about(server.name.as_str()).hint("change the rule in `permissions` of that file"))
+        }
+        Verdict::Allow | Verdict::Ask => Ok(()),
+    }
+}
+
+/// The same for listing.
+pub fn refuse_listing(session: &Session, server: &ServerEntry, tool: &str) -> Result<(), Failure> {
+    refuse_denied(session, server, tool, &json!({}))
+}

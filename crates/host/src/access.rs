@@ -1,0 +1,160 @@
+//! Uses of a server that are not calls of its tools: resources that are read or watched, and prompts.
+//!
+//! A rule that denies the whole server covers all of them. A URI that the server lists, or that fits a template of its
+//! list, needs no permission; any other URI is text that a model chose, and is asked about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use wharf_json::{Raw, members};
+use wharf_tools::{About, Attempt, Caller, Check, Consent, Description, Permission, Refusal, RefusalReason, Risk};
+
+use crate::call::CallOptions;
+use crate::catalog::{ListName, Section};
+use crate::context::Context;
+use crate::error::HostError;
+use crate::polling::PermittedBy;
+use crate::server::Server;
+use crate::uri_template::fits_any;
+
+/// The tools by whose names rules speak of resources and prompts.
+pub(crate) const READ: &str = "ReadMcpResource";
+pub(crate) const SUBSCRIBE: &str = "SubscribeMcpResource";
+pub(crate) const POLL: &str = "SubscribePolling";
+pub(crate) const PROMPT: &str = "GetMcpPrompt";
+
+/// Why a URI is asked about.
+const UNLISTED: &str = "the server lists neither this URI nor a template that it fits";
+
+/// A use of a server that is put before the gate.
+#[derive(Clone, Copy)]
+pub(crate) struct Access<'a> {
+    /// The tool by whose name rules speak of it.
+    pub tool: &'static str,
+    pub server: &'a Server,
+    /// What rules look at: the server's name, the URI, and whatever else the tool was called with.
+    pub arguments: &'a Raw,
+    pub caller: &'a Caller,
+}
+
+/// What an access needs besides that no rule denies it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Nothing,
+    /// A rule or a person allows it, for this reason where there is a special one.
+    Permission(Option<&'static str>),
+}
+
+/// An access that was permitted, as it is put before the gate again.
+pub(crate) struct Permitted {
+    pub tool: Arc<Description>,
+    pub by: PermittedBy,
+}
+
+impl Access<'_> {
+    fn description(&self, need: Need) -> Arc<Description> {
+        let mut description = Description::new(self.tool, "", Raw::empty_object());
+        let reason = match need {
+            Need::Nothing => None,
+            Need::Permission(reason) => reason,
+        };
+        description.risk = Risk::Low;
+        description.permission = if need == Need::Nothing { Permission::NotNeeded } else { Permission::Needed };
+        description.about = Some(About { provider: self.server.name.as_str().into(), reason });
+        Arc::new(description)
+    }
+}
+
+impl Context {
+    /// Returns the refusal if a rule denies everything a server offers.
+    pub fn denial_of(&self, server: &Server) -> Option<Refusal> {
+        let rule = self.rules.denial(&server.name, &server.origin())?;
+        Some(Refusal::new(RefusalReason::Denied { rule: format!("rule {rule}") }))
+    }
+
+    /// Errs if a rule denies everything a server offers.
+    pub fn refuse_denied(&self, server: &Server) -> Result<(), HostError> {
+        self.denial_of(server).map_or(Ok(()), |refusal| Err(HostError::Refused(refusal)))
+    }
+
+    /// Puts an access before the gate, and waits for a person where one is asked.
+    pub async fn permit_access(&self, access: Access<'_>, need: Need) -> Result<Permitted, HostError> {
+        let tool = access.description(need);
+        let Access { caller, arguments, .. } = access;
+        let by = match self.gate.check(Attempt { caller, tool: &tool, arguments }) {
+            Check::Pass => Ok(PermittedBy::Rules),
+            Check::Refuse(refusal) => Err(refusal),
+            Check::Ask(answer) => answer.await.map(|()| PermittedBy::Person),
+        };
+        by.map(|by| Permitted { tool, by }).map_err(HostError::Refused)
+    }
+
+    /// The same for an access to a resource. Waits for the server's lists if they are needed and not known yet.
+    pub async fn permit_uri(
+        &self,
+        access: Access<'_>,
+        uri: &str,
+        timeout: Option<Duration>,
+    ) -> Result<Permitted, HostError> {
+        // A server that is denied is not started to find out what it lists; a person who names the URI has consented.
+        let decided = access.caller.consent == Consent::Given || self.denial_of(access.server).is_some();
+        let need = match decided || self.lists(access.server, uri, timeout).await? {
+            true => Need::Nothing,
+            false => Need::Permission(Some(UNLISTED)),
+        };
+        self.permit_access(access, need).await
+    }
+
+    /// Puts a request that is not a call of a tool before the gate, if it is one for a resource or a prompt.
+    pub async fn permit_request(
+        &self,
+        server: &Server,
+        method: &str,
+        params: Option<&Raw>,
+        options: &CallOptions,
+    ) -> Result<(), HostError> {
+        let tool = match method {
+            "resources/read" => READ,
+            "resources/subscribe" => SUBSCRIBE,
+            "resources/list" | "resources/templates/list" | "prompts/list" | "prompts/get" | "completion/complete" => {
+                return self.refuse_denied(server);
+            }
+            _ => return Ok(()),
+        };
+        let bounds = &self.options.limits.bounds;
+        let members = params.and_then(|params| members(params, bounds).ok()).unwrap_or_default();
+        let uri = members.iter().find(|(key, _)| key == "uri").and_then(|(_, uri)| uri.decode(bounds).ok());
+        let uri: String = uri.unwrap_or_default();
+        let arguments = arguments(server, &uri);
+        let access = Access { tool, server, arguments: &arguments, caller: &options.caller };
+        self.permit_uri(access, &uri, options.call.timeout).await.map(|_| ())
+    }
+
+    /// Returns whether a server lists a URI, or a template that it fits.
+    async fn lists(&self, server: &Server, uri: &str, timeout: Option<Duration>) -> Result<bool, HostError> {
+        // The connection refuses the request before anything is sent.
+        if server.passage().is_some_and(|passage| !passage.connection.facts().capabilities.resources) {
+            return Ok(true);
+        }
+        let is_known = |section: &&Arc<Section>| {
+            !section.unasked.iter().any(|list| matches!(list, ListName::Resources | ListName::Templates))
+        };
+        let known = self.shelf.peek().section(server.name.as_str()).filter(is_known).cloned();
+        let section = match known {
+            Some(section) => Some(section),
+            None => self.await_lists(server, timeout).await?.section(server.name.as_str()).cloned(),
+        };
+        Ok(section.is_some_and(|section| is_listed(&section, uri)))
+    }
+}
+
+/// What rules look at, where nobody called a tool.
+pub(crate) fn arguments(server: &Server, uri: &str) -> Raw {
+    Raw::known(json!({ "server": server.name.as_str(), "uri": uri }).to_string())
+}
+
+fn is_listed(section: &Section, uri: &str) -> bool {
+    section.resources.iter().any(|resource| resource.uri == uri)
+        || fits_any(uri, section.templates.iter().map(|template| template.uri_template.as_str()))
+}

@@ -1,0 +1,96 @@
+//! Uses of a server that are not calls of its tools, and rules of a project that cannot be read.
+
+use std::path::Path;
+
+use wharf_json::Raw;
+use wharf_policy::{Attempt, Policy, Reason, Risk, Verdict};
+use wharf_spec::ServerOrigin;
+
+use crate::block::{rule, server};
+
+fn policy(rules: &[&str]) -> Policy {
+    Policy::compile(rules.iter().map(|line| rule(line, "config.json:1")).collect(), &[server("fs"), server("git")])
+}
+
+/// Decides a read of this URI of `fs`.
+fn read(rules: &[&str], origin: &ServerOrigin, uri: &str, risk: Risk) -> Verdict {
+    let arguments = Raw::known(serde_json::json!({ "server": "fs", "uri": uri }).to_string());
+    let fs = server("fs");
+    policy(rules).decide(&Attempt::access((&fs, origin), "ReadMcpResource", &arguments, risk)).verdict
+}
+
+#[test]
+fn a_deny_of_a_server_covers_its_resources() {
+    use Verdict::{Allow, Ask, Deny};
+    for (rules, listed, unlisted) in [
+        (&[][..], Allow, Ask),
+        (&["deny mcp__fs"], Deny, Deny),
+        (&["deny mcp__fs__*"], Deny, Deny),
+        (&["deny mcp__*"], Deny, Deny),
+        (&["deny mcp__f*"], Deny, Deny),
+        (&["deny *"], Deny, Deny),
+        (&["deny mcp__git"], Allow, Ask),
+        (&["deny mcp__fs__write"], Allow, Ask),
+        (&["deny mcp__*__write"], Allow, Ask),
+        (&["deny mcp__fs where uri=x:*"], Deny, Deny),
+        (&["deny mcp__fs where path=x:*"], Allow, Ask),
+        // An allow of a server is about its tools.
+        (&["allow mcp__fs", "allow mcp__*"], Allow, Ask),
+        (&["ask mcp__fs"], Allow, Ask),
+        (&["ask ReadMcpResource"], Ask, Ask),
+        (&["allow ReadMcpResource where server=fs"], Allow, Allow),
+        (&["allow ReadMcpResource where server=git"], Allow, Ask),
+        (&["allow ReadMcpResource where uri=x:*"], Allow, Allow),
+        (&["allow ReadMcpResource where server=fs", "deny mcp__fs"], Deny, Deny),
+        (&["allow ReadMcpResource", "deny ReadMcpResource where uri=x:*"], Deny, Deny),
+        (&["allow SubscribeMcpResource where server=fs"], Allow, Ask),
+    ] {
+        let found = [Risk::Low, Risk::High].map(|risk| read(rules, ServerOrigin::USER, "x:1", risk));
+        assert_eq!(found, [listed, unlisted], "{rules:?}");
+    }
+    let project = ServerOrigin::File(Path::new("/p/.mcp.json").into());
+    for (rules, expected) in [
+        (&["allow ReadMcpResource where server=fs"][..], Ask),
+        (&["allow ReadMcpResource where server=fs in /p/.mcp.json"], Allow),
+        (&["allow ReadMcpResource where server=fs in /q/.mcp.json"], Ask),
+        (&["deny mcp__fs"], Deny),
+    ] {
+        assert_eq!(read(rules, &project, "x:1", Risk::High), expected, "{rules:?}");
+    }
+}
+
+#[test]
+fn only_a_deny_of_all_is_a_denial_of_the_server() {
+    for (line, expected) in [
+        ("deny mcp__fs", true),
+        ("deny mcp__fs__*", true),
+        ("deny mcp__*", true),
+        ("deny *", true),
+        ("deny mcp__fs in /p/.mcp.json", false),
+        ("deny mcp__fs where uri=x", false),
+        ("deny mcp__fs__a*", false),
+        ("ask mcp__fs", false),
+    ] {
+        assert_eq!(policy(&[line]).denial(&server("fs"), ServerOrigin::USER).is_some(), expected, "{line}");
+    }
+    // A server that the rules were not read against is denied as well.
+    assert!(policy(&["deny mcp__other"]).denial(&server("other"), ServerOrigin::USER).is_some());
+}
+
+#[test]
+fn a_rule_of_a_project_that_cannot_be_read_is_no_end_but_asks() {
+    use Verdict::{Allow, Ask};
+    let (own, project) = (ServerOrigin::User, ServerOrigin::File(Path::new("/p/.mcp.json").into()));
+    for line in ["project deny mcp__", "project ask MCP__fs", "project deny fs(x)", "project deny mcp__fs in p.json"] {
+        let policy = policy(&[line, "allow mcp__*", "allow mcp__fs__read in /p/.mcp.json"]);
+        let problem = &policy.problems()[0];
+        assert!(problem.is_unreadable() && !problem.is_fatal(), "{problem}");
+        let (fs, arguments) = (server("fs"), Raw::empty_object());
+        let decide = |origin, trust| policy.decide(&Attempt { origin, trust, ..Attempt::mcp(&fs, "read", &arguments) });
+        assert_eq!((decide(&own, false).verdict, decide(&project, false).verdict), (Allow, Ask), "{line}");
+        assert_eq!(decide(&project, true).verdict, Ask, "trust does not settle it: {line}");
+        assert!(matches!(decide(&project, false).reason, Reason::Rule(_)), "{line}");
+    }
+    // The same in a file of the user's keeps a host from starting.
+    assert!(policy(&["deny mcp__"]).problems()[0].is_fatal());
+}
