@@ -60,6 +60,13 @@ impl Shelf {
         &self.registry
     }
 
+    /// Returns what this very server has put here; what another server of its name offered is none of its own.
+    pub fn section_of(&self, server: &Server) -> Option<Arc<Section>> {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_own = owners.get(&server.name) == Some(&server.generation);
+        is_own.then(|| self.catalog.load().section(server.name.as_str()).map(Arc::clone)).flatten()
+    }
+
     /// Puts what a server offers in the place of what it offered, if it may still offer anything.
     ///
     /// A server that is taken off is taken off first and withdrawn afterwards, so that nothing it put here can stay. What
@@ -97,5 +104,32 @@ impl Shelf {
         self.registry.replace_provider(server.name.as_str(), Vec::new());
         self.version.send_modify(|version| *version += 1);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_spec::ServerSettings;
+
+    use crate::host::Host;
+    use crate::server::{Reach, Told};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_has_no_part_in_what_another_of_its_name_offered() {
+        let name = ServerName::new("one").unwrap();
+        let make = || {
+            let server = wharf_client::ClosureServer::new("one", "1");
+            server.resource("a:b", "b", "text/plain", || async { Ok("there".to_owned()) })
+        };
+        let host = Host::builder().local(name.clone(), make).start().await.unwrap();
+        host.settled().await;
+        let (context, first) = (host.context(), host.context().server("one").unwrap());
+        assert_eq!(context.shelf.section_of(&first).unwrap().resources.len(), 1);
+        let reach = Reach::Local(Arc::new(|| Err("never".to_owned())));
+        let second = host.begin(name, Told { reach, settings: ServerSettings::default(), by_hand: None }).await;
+        assert!(context.shelf.section_of(&second).is_none());
+        host.close().await;
     }
 }

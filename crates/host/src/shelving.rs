@@ -20,7 +20,7 @@ impl Context {
     pub fn shelve(&self, server: &Server, epoch: u64, lists: &Lists, connection: &Connection) {
         let mut listed = listed(lists, connection);
         let offered = &connection.facts().capabilities;
-        if let Some(before) = self.shelf.peek().section(server.name.as_str()) {
+        if let Some(before) = self.shelf.section_of(server) {
             if offered.resources {
                 carry_over(&lists.resources, &mut listed.resources, &before.resources);
                 carry_over(&lists.templates, &mut listed.templates, &before.templates);
