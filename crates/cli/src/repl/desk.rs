@@ -85,7 +85,7 @@ struct Slot {
 
 /// What comes through the slot.
 enum Arrival {
-    Ask(Ask),
+    Ask(Box<Ask>),
     /// A question of the desk's own.
     Question(Box<dyn Open>),
 }
@@ -228,20 +228,26 @@ impl<'a> Desk<'a> {
     fn take_in(&mut self, arrival: Arrival) -> Option<DeskNews> {
         match arrival {
             Arrival::Question(question) => self.put(question),
-            Arrival::Ask(Ask::Permission(ask, reply)) => self.ask_permission(&ask, reply),
-            Arrival::Ask(Ask::Elicitation(ask, reply)) => self.elicit(&ask, reply),
-            Arrival::Ask(Ask::Page(ask, reply)) => {
+            Arrival::Ask(ask) => self.take_in_ask(*ask),
+        }
+    }
+
+    fn take_in_ask(&mut self, ask: Ask) -> Option<DeskNews> {
+        match ask {
+            Ask::Permission(ask, reply) => self.ask_permission(&ask, reply),
+            Ask::Elicitation(ask, reply) => self.elicit(&ask, reply),
+            Ask::Page(ask, reply) => {
                 let name = ask.server.as_str();
                 self.put(Box::new(Question::new(name, VisitedTalk::new(name), reply)))
             }
-            Arrival::Ask(Ask::Sampling(ask, reply)) => self.sample(ask, reply),
-            Arrival::Ask(Ask::Login(ask, reply)) => self.ask_login(&ask, reply),
-            Arrival::Ask(Ask::Approval(ask, reply)) => {
+            Ask::Sampling(ask, reply) => self.sample(ask, reply),
+            Ask::Login(ask, reply) => self.ask_login(&ask, reply),
+            Ask::Approval(ask, reply) => {
                 let talk = ApprovalTalk::new(ask.server.as_str(), format!("\n  {}", ask.what.join("\n  ")));
                 self.put(Box::new(Question::new(ask.server.as_str(), talk, reply)))
             }
             // A question of a kind that is unknown here is refused by dropping it.
-            Arrival::Ask(_) => None,
+            _ => None,
         }
     }
 
@@ -382,7 +388,7 @@ impl Slot {
 impl Asker for Slot {
     fn ask(&self, ask: Ask) {
         // Where there is no room it is dropped, which refuses it.
-        let _ = self.inbox.try_send(Arrival::Ask(ask));
+        let _ = self.inbox.try_send(Arrival::Ask(Box::new(ask)));
     }
 
     fn shows_pages(&self) -> bool {

@@ -76,7 +76,7 @@ impl Slot {
         let mut ask = LoginAsk::new(server, page.url.as_str(), page.issuer.as_str());
         ask.scope.clone_from(&page.scope);
         let (reply, answer) = wharf::AskReply::pair();
-        match self.inbox.send(Arrival::Ask(Ask::Login(ask, reply))).await {
+        match self.inbox.send(Arrival::Ask(Box::new(Ask::Login(ask, reply)))).await {
             Ok(()) => answer.await.unwrap_or(Consent::Refused),
             Err(_) => Consent::Refused,
         }
@@ -115,7 +115,8 @@ mod tests {
             let mut page = Page::new("https://a.example/authorize", "https://a.example", "state");
             page.scope = Some("read".to_owned());
             let person = async {
-                let Some(Arrival::Ask(Ask::Login(ask, reply))) = arrivals.recv().await else { panic!("nobody asks") };
+                let Some(Arrival::Ask(ask)) = arrivals.recv().await else { panic!("nobody asks") };
+                let Ask::Login(ask, reply) = *ask else { panic!("something else is asked") };
                 assert_eq!((ask.server.as_str(), ask.scope.as_deref()), ("docs", Some("read")));
                 if let Some(consent) = consent {
                     reply.answer(consent);
