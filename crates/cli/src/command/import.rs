@@ -12,8 +12,8 @@ use wharf_spec::{ServerName, Untrusted};
 
 use crate::command::clients::{known_clients, note_line};
 use crate::command::configuration::relative;
-use crate::failure::{Ending, Failure, Kind, Outcome, gutter};
 use crate::configured::{home, problems_of};
+use crate::failure::{Ending, Failure, Kind, Outcome, gutter};
 use crate::masked::{self, Secrets};
 use crate::question;
 use crate::scope::{Scope, write_server};

@@ -244,13 +244,13 @@ async fn a_project_that_keeps_changing_puts_three_questions_a_minute_and_one_at_
     let change = |number: usize| {
         let servers = format!(r#"{{"mcpServers":{{"one":{{"command":"/bin/true","args":["{number}"]}}}}}}"#);
         std::fs::write(place.path().join("project/.mcp.json"), servers).unwrap();
-        Session::in_directory(place.path()).configuration.config().unwrap().servers.clone()
+        Arc::clone(Session::in_directory(place.path()).configuration.config().unwrap())
     };
     let mut questions = 0;
     for number in 0..60 {
-        let servers = change(number);
-        desk.withdraw_approvals(|asked| !servers.iter().any(|server| is_written_alike(server, asked)));
-        desk.ask_changed_approvals(servers);
+        let config = change(number);
+        desk.withdraw_approvals(|asked| !config.servers.iter().any(|server| is_written_alike(server, asked)));
+        desk.ask_changed_approvals(config.servers.clone(), config);
         settle(&mut desk).await;
         assert!(desk.waiting() <= 1, "{} questions wait", desk.waiting());
         questions += desk.waiting();
@@ -258,7 +258,8 @@ async fn a_project_that_keeps_changing_puts_three_questions_a_minute_and_one_at_
     // A round takes a second of the paused clock, so that the sixty take a minute.
     assert!((3..=4).contains(&questions), "{questions} questions");
     tokio::time::advance(Duration::from_secs(60)).await;
-    desk.ask_changed_approvals(change(60));
+    let config = change(60);
+    desk.ask_changed_approvals(config.servers.clone(), config);
     settle(&mut desk).await;
     assert_eq!(desk.waiting(), 1, "after a minute it is asked about again");
 }
@@ -268,14 +269,14 @@ async fn a_question_takes_the_place_of_the_one_before_it() {
     let place = tempfile::tempdir().unwrap();
     let session = in_project(place.path());
     let (mut desk, _asker) = Desk::new(&session);
-    let servers = session.configuration.config().unwrap().servers.clone();
+    let config = session.configuration.config().unwrap();
     // All at once: none has been looked at when the next comes.
     for _ in 0..3 {
-        desk.ask_approvals(servers.clone());
+        desk.ask_approvals(config.servers.clone(), Arc::clone(config));
     }
     settle(&mut desk).await;
     assert_eq!(desk.waiting(), 2);
-    desk.ask_approvals(servers);
+    desk.ask_approvals(config.servers.clone(), Arc::clone(config));
     settle(&mut desk).await;
     assert_eq!(desk.waiting(), 2);
 }
