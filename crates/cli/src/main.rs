@@ -59,6 +59,7 @@ fn main() -> ExitCode {
     if let Err(error) = wharf_client::guard::protect_memory() {
         eprintln!("warning: servers can read this program's environment and memory: {error}");
     }
+    wharf_client::return_large_memory();
     panic::explain();
     let cli = command::Cli::read(std::env::args_os().collect());
     let surroundings =

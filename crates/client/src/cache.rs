@@ -8,7 +8,7 @@ use wharf_wire::{CacheHint, CacheScope, Raw};
 
 /// Results kept at once, and their bytes.
 const MOST_ENTRIES: usize = 512;
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 4 << 20;
 
 /// Results of one server. Connections to the same server may share one; what is private stays apart by the
 /// authorization each of them has.
@@ -89,7 +89,9 @@ impl Cache {
         let key = key((hint.scope == CacheScope::Private).then(|| who.clone()));
         kept.make_room(size, now);
         kept.bytes += size;
-        kept.entries.insert(key, Entry { result: result.clone(), until: now + hint.ttl });
+        // Copied: it may be a small part of a large message.
+        let result = Raw::known(result.as_bytes().to_vec());
+        kept.entries.insert(key, Entry { result, until: now + hint.ttl });
     }
 
     /// Forgets everything.
@@ -219,7 +221,7 @@ mod tests {
             keep(&cache, &n.to_string(), "a", r#"{"ttlMs":1000}"#);
         }
         for n in 0..20 {
-            let large = format!(r#"{{"ttlMs":1000,"x":"{}"}}"#, "x".repeat(3 << 20));
+            let large = format!(r#"{{"ttlMs":1000,"x":"{}"}}"#, "x".repeat(MOST_BYTES / 5));
             keep(&cache, &format!("large {n}"), "a", &large);
         }
         let kept = cache.kept();

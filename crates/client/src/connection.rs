@@ -8,6 +8,7 @@ use wharf_wire::{
     ResourceTemplate, Revision, ServerCapabilities, ToolDefinition, ToolResult, View, members, mirror_key,
 };
 
+use crate::budget::ServerBudget;
 use crate::cache::{Authorization, Place};
 use crate::counters::Counters;
 use crate::engine::{Answer, Effect, ResultKind};
@@ -38,6 +39,8 @@ pub(crate) struct Inner {
     pub meta: String,
     pub trace: ConnectTrace,
     pub limits: Limits,
+    /// What the lists of this server may take.
+    pub lists: ServerBudget,
     pub authorization: Authorization,
     /// What tools want repeated beside the message, on a link where that can be done.
     pub mirror: Option<Mirror>,
@@ -114,8 +117,10 @@ impl Connection {
 
     /// What went wrong quietly so far.
     pub fn counters(&self) -> Counters {
-        let turned_away = self.inner.manners.desk.turned_away();
-        Counters { turned_away, ..self.inner.open.engine.tally.snapshot() }
+        let (mut counters, desk) = (self.inner.open.engine.tally.snapshot(), self.inner.manners.desk.counters());
+        counters.turned_away += desk.turned_away;
+        counters.oversized += desk.oversized;
+        counters
     }
 
     /// How the threads of a server in this process are; nothing for any other.

@@ -16,7 +16,7 @@ use wharf_wire::{
 };
 
 use crate::connection::{SKILLS_EXTENSION, TASKS_EXTENSION};
-use crate::counters::{Count, Tally};
+use crate::counters::{Count, Counters, Tally};
 use crate::engine::{Errand, Refusal};
 use crate::limits::Limits;
 use crate::services::{NotSampled, Pending, Services};
@@ -65,9 +65,9 @@ impl Desk {
         &self.services
     }
 
-    /// How many questions were turned away unasked.
-    pub fn turned_away(&self) -> u64 {
-        self.tally.snapshot().turned_away
+    /// How many questions were turned away unasked, and how many log messages thrown away.
+    pub fn counters(&self) -> Counters {
+        self.tally.snapshot()
     }
 
     pub fn limits(&self) -> &Limits {
@@ -125,6 +125,9 @@ impl Desk {
 
     /// Takes what the server logs, and hands it on without the server's secrets.
     pub fn log(&self, params: Option<Raw>) {
+        if params.as_ref().is_some_and(|params| params.as_bytes().len() > self.limits.remark) {
+            return self.tally.warn(Count::Oversized, "a log message over the size limit was thrown away");
+        }
         let wanted = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
             && let Ok(LogMessage { level, logger, data }) = LogMessage::view(params, &self.limits.bounds)

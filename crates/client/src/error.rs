@@ -13,6 +13,7 @@ use wharf_net::{NotAuthorized, Remedy};
 use wharf_spec::{LaunchRefusal, Untrusted};
 use wharf_wire::{DecodeError, Revision, RpcError, TooComplex, code};
 
+use crate::budget::BudgetExceeded;
 use crate::trace::ConnectTrace;
 
 pub use gone::{Gone, GoneCause};
@@ -43,6 +44,9 @@ pub enum CallError {
         /// The limit.
         limit: usize,
     },
+    /// The answer was discarded as it arrived, because too much is held already. The call may have been carried out.
+    #[error("the answer was discarded: {0}")]
+    Discarded(BudgetExceeded),
     /// The answer has more structure than the limits allow to decode.
     #[error("the answer is too complex: {0}")]
     TooComplex(TooComplex),

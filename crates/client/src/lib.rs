@@ -4,6 +4,8 @@
 //! any number of calls run at once. Each call ends in exactly one outcome, within its deadline, and a call whose
 //! future is dropped is withdrawn. Nothing on the way decodes what it only forwards.
 
+mod allocator;
+mod budget;
 mod bulletin;
 mod cache;
 mod connect;
@@ -18,6 +20,7 @@ pub mod guard;
 mod limits;
 mod local;
 mod options;
+mod pace;
 mod process_log;
 mod request;
 mod services;
@@ -25,6 +28,8 @@ mod tap;
 mod trace;
 mod transport;
 
+pub use allocator::return_large_memory;
+pub use budget::{BudgetExceeded, BudgetScope, ByteBudget};
 pub use cache::{Authorization, Cache};
 pub use connect::{Verdicts, connect, connect_http, connect_local, connect_to};
 pub use connection::{Connection, ServerFacts};

@@ -4,12 +4,22 @@ use std::time::Duration;
 
 use wharf_wire::Bounds;
 
+use crate::budget::ByteBudget;
+
 /// What one connection may take, hold and wait for.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Limits {
     /// Bytes in one message, either way.
     pub message: usize,
+    /// Bytes of a request that a server makes.
+    pub request: usize,
+    /// Bytes of an error's data, of a log message and of what a server says of itself; more is left out.
+    pub remark: usize,
+    /// Bytes of large messages and results that one server may have in memory at once.
+    pub held: usize,
+    /// The same over all servers: connections made with clones of these limits share it.
+    pub held_in_all: ByteBudget,
     /// Bytes of an oversized message that are read and thrown away in search of its id, before the link is given up.
     pub discard: usize,
     /// Bytes waiting to be written before new calls are refused.
@@ -26,6 +36,14 @@ pub struct Limits {
     pub pages: usize,
     /// Items of one list.
     pub items: usize,
+    /// Bytes of one item of a list; a larger one is withheld.
+    pub item: usize,
+    /// Bytes of one list, over all its pages.
+    pub list: usize,
+    /// Bytes of all lists of one server that are in memory at once, those that newer ones replace included.
+    pub lists: usize,
+    /// The same over all servers: connections made with clones of these limits share it.
+    pub lists_in_all: ByteBudget,
     /// Bytes of a cursor.
     pub cursor: usize,
     /// How long the probe for the stateless era may go unanswered.
@@ -86,6 +104,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message: 8 << 20,
+            request: 1 << 20,
+            remark: 64 << 10,
+            held: 16 << 20,
+            held_in_all: ByteBudget::new(32 << 20),
             discard: 256 << 20,
             queued: 32 << 20,
             in_flight: 16_384,
@@ -94,6 +116,10 @@ impl Default for Limits {
             stderr_kept: 256 << 10,
             pages: 100,
             items: 2_048,
+            item: 256 << 10,
+            list: 4 << 20,
+            lists: 8 << 20,
+            lists_in_all: ByteBudget::new(16 << 20),
             cursor: 64 << 10,
             probe: Duration::from_secs(10),
             startup: Duration::from_secs(60),

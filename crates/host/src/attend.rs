@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use wharf_client::{CallError, Connection, Event as News, Listing, Subscription};
-use wharf_wire::{Interest, PromptDefinition, Resource, ResourceTemplate, ServerCapabilities, ToolDefinition};
+use wharf_wire::{Interest, PromptDefinition, Raw, Resource, ResourceTemplate, ServerCapabilities, ToolDefinition};
 
 use crate::catalog::ListName;
 use crate::context::Context;
@@ -21,6 +21,8 @@ use crate::watching::Wanted;
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// The shortest time after which lists are looked at because they have grown old.
 const OLD_AT_LEAST: Duration = Duration::from_secs(10);
+/// A second passes for each of so many bytes before lists are looked at again that a server says have changed.
+const BYTES_PER_SECOND: usize = 256 << 10;
 /// The longest a changed list waits beyond that, so that many servers do not ask at once.
 const SPREAD: Duration = Duration::from_millis(200);
 
@@ -74,12 +76,15 @@ struct Attendant {
     lists: Lists,
     stale: Stale,
     looked: Instant,
+    /// Bytes of the last look; a list that was given up counts as large as one may be.
+    bytes: usize,
 }
 
 /// Attends to a connection until it is dropped.
 pub(crate) async fn attend(context: Arc<Context>, server: Arc<Server>, connection: Connection, epoch: u64) {
     let (lists, stale) = (Lists::default(), Stale::ALL);
-    let mut attendant = Attendant { context, server, connection, epoch, lists, stale, looked: Instant::now() };
+    let mut attendant =
+        Attendant { context, server, connection, epoch, lists, stale, looked: Instant::now(), bytes: 0 };
     match attendant.context.options.attention {
         Attention::Full => attendant.watch().await,
         Attention::ToolsOnce => attendant.look_once().await,
@@ -154,7 +159,7 @@ impl Attendant {
                 },
                 // Fails only with the server itself, and then this task ends as well.
                 _ = wanted.changed() => return,
-                () = self.server.anew.notified() => self.put_on_shelf(),
+                () = self.server.anew.notified() => self.put_on_shelf().await,
                 () = tokio::time::sleep_until(self.due()) => self.look().await,
             }
         }
@@ -190,7 +195,8 @@ impl Attendant {
     /// When to look again: soon where something has changed, later where something has grown old.
     fn due(&self) -> Instant {
         if self.stale != Stale::default() {
-            return self.looked + BETWEEN_LOOKS + self.context.jitter(SPREAD);
+            let seconds = (self.bytes / BYTES_PER_SECOND) as u64;
+            return self.looked + BETWEEN_LOOKS.max(Duration::from_secs(seconds)) + self.context.jitter(SPREAD);
         }
         let lists = &self.lists;
         let ages = [
@@ -210,22 +216,24 @@ impl Attendant {
         let stale = if stale == Stale::default() { Stale::ALL } else { stale };
         let stale = stale.among(&self.connection.facts().capabilities);
         self.lists.failed.clear();
+        self.bytes = 0;
         let connection = self.connection.clone();
         if stale.tools {
             let listed = connection.list_tools().await;
             if let Err(error) = &listed {
                 self.server.turned_away(self.epoch, error);
             }
+            self.bytes += self.weigh(&listed, |tool| &tool.raw);
             Self::take(&mut self.lists.tools, &mut self.lists.failed, ListName::Tools, listed);
         }
         // Tools are what calls wait for; nothing else keeps them from it.
         self.looked = Instant::now();
         if stale.resources || stale.prompts {
-            self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection);
+            self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection).await;
             self.reached(&self.server.listed);
             self.look_further(&connection, stale).await;
         }
-        self.put_on_shelf();
+        self.put_on_shelf().await;
         self.failures_told();
     }
 
@@ -240,10 +248,24 @@ impl Attendant {
             Err(error) if error.is_refusal() => Ok(Listing { items: Vec::new(), withheld: Vec::new(), ttl: None }),
             listed => listed,
         });
+        self.bytes += listed.as_ref().map_or(0, |listed| self.weigh(listed, |resource| &resource.raw));
+        self.bytes += templates.as_ref().map_or(0, |listed| self.weigh(listed, |template| &template.raw));
+        self.bytes += prompts.as_ref().map_or(0, |listed| self.weigh(listed, |prompt| &prompt.raw));
         let Lists { resources: kept, templates: kept_templates, prompts: kept_prompts, failed, .. } = &mut self.lists;
         listed.into_iter().for_each(|listed| Self::take(kept, failed, ListName::Resources, listed));
         templates.into_iter().for_each(|listed| Self::take(kept_templates, failed, ListName::Templates, listed));
         prompts.into_iter().for_each(|listed| Self::take(kept_prompts, failed, ListName::Prompts, listed));
+    }
+
+    /// How many bytes a list has cost.
+    fn weigh<T>(&self, listed: &Result<Listing<T>, CallError>, raw: impl Fn(&T) -> &Raw) -> usize {
+        match listed {
+            Ok(listing) => listing.items.iter().map(|item| raw(item).as_bytes().len()).sum(),
+            Err(CallError::Listing { .. } | CallError::TooLarge { .. } | CallError::Discarded(_)) => {
+                self.context.options.limits.list
+            }
+            Err(_) => 0,
+        }
     }
 
     /// Keeps a list that could be read, and what was read before where it could not.
@@ -266,8 +288,8 @@ impl Attendant {
     }
 
     /// Puts everything on the shelf, and keeps it for the next time.
-    fn put_on_shelf(&self) {
-        self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection);
+    async fn put_on_shelf(&self) {
+        self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection).await;
         self.context.keep_listed(&self.server, &self.lists, &self.connection);
         self.reached(&self.server.listed);
         self.reached(&self.server.listed_all);

@@ -328,6 +328,7 @@ impl HostBuilder {
                 closing: tokio::sync::watch::Sender::new(false),
                 generations: AtomicU64::new(0),
                 changing: Semaphore::new(1),
+                large: Arc::new(Semaphore::new(1)),
             }
         });
         rules.serve(&context);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use wharf_client::{ConnectOptions, GuardProgram, Limits, ProcessLog, Services, Tap, Verdicts};
 use wharf_spec::{ServerName, Surroundings};
@@ -30,6 +30,9 @@ use crate::results::ResultLimits;
 use crate::server::Server;
 use crate::shelf::Shelf;
 use crate::supervise::{Standing, State};
+
+/// Texts of servers from this size on are worked on one at a time, on a thread that may block.
+pub(crate) const LARGE: usize = 64 << 10;
 
 /// What a host is made with.
 #[derive(Clone, Default)]
@@ -80,6 +83,8 @@ pub(crate) struct Context {
     pub generations: AtomicU64,
     /// The set of servers is changed by one at a time.
     pub changing: Semaphore,
+    /// Large texts of servers are worked on one at a time: what that needs is a multiple of the text.
+    pub large: Arc<Semaphore>,
 }
 
 impl Context {
@@ -102,6 +107,9 @@ impl Context {
             Some(prepare) => prepare(server.name.as_str()),
             None => self.plain_options(),
         };
+        // Whoever prepares them, all servers of a host share its budgets.
+        options.limits.held_in_all = self.options.limits.held_in_all.clone();
+        options.limits.lists_in_all = self.options.limits.lists_in_all.clone();
         options.name = server.name.as_str().to_owned();
         options.services = self.services.get().cloned().unwrap_or_default();
         options.verdicts = Some(Arc::clone(&self.verdicts));
@@ -117,6 +125,15 @@ impl Context {
         options.tap = self.options.tap.clone();
         options.process_log = self.options.process_log.clone();
         options
+    }
+
+    /// Waits for the turn to work on this many bytes of a server, where they are many.
+    pub async fn turn(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        if bytes < LARGE {
+            return None;
+        }
+        // Never closed.
+        Arc::clone(&self.large).acquire_owned().await.ok()
     }
 
     pub fn is_closing(&self) -> bool {

@@ -16,6 +16,8 @@ use crate::trouble::Trouble;
 const KEPT: usize = 1024;
 /// The most bytes of a server's that one event keeps.
 const LONGEST: usize = 16 << 10;
+/// The same where a server decides how many events there are.
+const LONGEST_REMARK: usize = 4 << 10;
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -48,7 +50,7 @@ pub enum Event {
     Log {
         /// Which server.
         server: ServerName,
-        /// What. Data of more than 16 KiB is a JSON string of its beginning.
+        /// What. Data of more than 4 KiB is a JSON string of its beginning.
         message: LogMessage,
     },
     /// A resource that is watched has changed.
@@ -179,19 +181,19 @@ impl Crier {
 fn bounded(mut event: Event) -> Event {
     match &mut event {
         Event::Progress { progress, .. } => {
-            progress.token = copied(&progress.token);
-            progress.message.iter_mut().for_each(shorten);
+            progress.token = copied(&progress.token, LONGEST_REMARK);
+            progress.message.iter_mut().for_each(|message| shorten(message, LONGEST_REMARK));
         }
         Event::Log { message, .. } => {
-            message.data = copied(&message.data);
-            message.logger.iter_mut().for_each(shorten);
+            message.data = copied(&message.data, LONGEST_REMARK);
+            message.logger.iter_mut().for_each(|logger| shorten(logger, LONGEST_REMARK));
         }
-        Event::ResourceUpdated { uri, .. } => shorten(uri),
+        Event::ResourceUpdated { uri, .. } => shorten(uri, LONGEST),
         Event::Polled { target, outcome, .. } => {
-            shorten(target);
+            shorten(target, LONGEST);
             match outcome {
-                Ok(result) => *result = copied(result),
-                Err(why) => shorten(why),
+                Ok(result) => *result = copied(result, LONGEST),
+                Err(why) => shorten(why, LONGEST),
             }
         }
         _ => {}
@@ -199,21 +201,21 @@ fn bounded(mut event: Event) -> Event {
     event
 }
 
-fn shorten(text: &mut String) {
-    if text.len() > LONGEST {
-        text.truncate(text.floor_char_boundary(LONGEST));
+fn shorten(text: &mut String, most: usize) {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
         text.push('…');
         text.shrink_to_fit();
     }
 }
 
 /// The same value in memory of its own, or the beginning of its text.
-fn copied(value: &Raw) -> Raw {
+fn copied(value: &Raw, most: usize) -> Raw {
     let text = value.get();
-    if text.len() <= LONGEST {
+    if text.len() <= most {
         return Raw::known(text.to_owned());
     }
-    let beginning = format!("{}…", &text[..text.floor_char_boundary(LONGEST)]);
+    let beginning = format!("{}…", &text[..text.floor_char_boundary(most)]);
     Raw::of(&beginning).unwrap_or_else(|_| Raw::known("null"))
 }
 
@@ -241,7 +243,8 @@ mod tests {
                 panic!("another event")
             };
             assert_eq!((message.data == data, message.logger == Some(text.clone())), (whole, whole));
-            assert!(message.data.as_bytes().len() < LONGEST + 100 && message.logger.unwrap().len() < LONGEST + 10);
+            let most = LONGEST_REMARK + 100;
+            assert!(message.data.as_bytes().len() < most && message.logger.unwrap().len() < most);
             assert_ne!(message.data.as_bytes().as_ptr(), data.as_bytes().as_ptr());
             let updated = told(Event::ResourceUpdated { server: server.clone(), uri: text.clone() }).await;
             assert!(matches!(updated, Event::ResourceUpdated { uri, .. } if (uri == text) == whole));

@@ -75,9 +75,9 @@ pub use wharf_auth as auth;
 pub use wharf_client::guard;
 /// Everything else the host's own interface is made of.
 pub use wharf_client::{
-    Answer, Authorizer, CallError, ClosureServer, ConnectCause, ConnectError, ConnectOptions, Connection, Direction,
-    GuardProgram, Inputs, Limits, LocalServer, NotAuthorized, NotSampled, Passing, ProcessLog, ProcessNote, Remedy,
-    ResultKind, Services, Tap, ToolCall, ToolReply,
+    Answer, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, ClosureServer, ConnectCause, ConnectError,
+    ConnectOptions, Connection, Direction, GuardProgram, Inputs, Limits, LocalServer, NotAuthorized, NotSampled,
+    Passing, ProcessLog, ProcessNote, Remedy, ResultKind, Services, Tap, ToolCall, ToolReply, return_large_memory,
 };
 pub use wharf_json::Raw;
 pub use wharf_policy as policy;

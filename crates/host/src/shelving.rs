@@ -8,16 +8,25 @@ use wharf_wire::{ServerCapabilities, ToolDefinition};
 
 use crate::attend::{Attention, Lists};
 use crate::catalog::{Freshness, ListName, Listed, Section, SectionParts, fingerprint};
-use crate::context::Context;
+use crate::context::{Context, LARGE};
 use crate::disk;
 use crate::events::Event;
 use crate::inspect::{inspect, is_quarantined};
 use crate::server::{Reach, Server};
 use crate::shelf::Put;
 
+/// A section that was to be put on the shelf, in numbers.
+struct SectionPut {
+    put: Put,
+    /// Tools that are offered, that were found, and that are withheld.
+    tools: usize,
+    found: usize,
+    withheld: usize,
+}
+
 impl Context {
     /// Puts on the shelf what a connected server lists. What it has not been asked for yet stays as it was.
-    pub fn shelve(&self, server: &Server, epoch: u64, lists: &Lists, connection: &Connection) {
+    pub async fn shelve(self: &Arc<Self>, server: &Arc<Server>, epoch: u64, lists: &Lists, connection: &Connection) {
         let mut listed = listed(lists, connection);
         let offered = &connection.facts().capabilities;
         if let Some(before) = self.shelf.section_of(server) {
@@ -31,16 +40,13 @@ impl Context {
             // What was learned on an earlier connection is known, if old.
             listed.unasked.retain(|list| before.unasked.contains(list));
         }
-        let section = self.section(server, listed);
-        let (tools, found) = (section.offered().count(), section.tools.len() + section.filtered);
-        let withheld = section.withheld.len();
-        match self.shelf.put(server, epoch, section) {
-            Put::Changed => {
-                tracing::info!(server = %server.name, tools, found, withheld, "listed");
-                self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
-            }
-            Put::Same | Put::Refused => {}
-        }
+        let Some(SectionPut { put: Put::Changed, tools, found, withheld }) =
+            self.put_section(server, Some(epoch), listed).await
+        else {
+            return;
+        };
+        tracing::info!(server = %server.name, tools, found, withheld, "listed");
+        self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
     }
 
     /// Takes from the shelf what a server offered.
@@ -53,24 +59,43 @@ impl Context {
     /// Puts on the shelf what a server listed when it last ran, if that is known and it may be used.
     ///
     /// A host that is about to ask the server itself, and only once, has no use for that.
-    pub async fn recall(&self, server: &Arc<Server>) {
+    pub async fn recall(self: &Arc<Self>, server: &Arc<Server>) {
         if self.options.attention == Attention::ToolsOnce && !server.kept.load().settings.lazy {
             return;
         }
         let Some(listed) = self.listed_before(server).await else { return };
-        let section = self.section(server, listed);
-        let (epoch, tools) = (server.standing.borrow().epoch, section.offered().count());
-        if self.shelf.put(server, epoch, section) == Put::Changed {
+        if let Some(SectionPut { put: Put::Changed, tools, .. }) = self.put_section(server, None, listed).await {
             self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
         }
     }
 
     /// Makes what a server offers anew, because it is kept in another way now.
-    pub async fn filter_anew(&self, server: &Arc<Server>) {
+    pub async fn filter_anew(self: &Arc<Self>, server: &Arc<Server>) {
         server.anew.notify_one();
         if server.passage().is_none() {
             self.recall(server).await;
         }
+    }
+
+    /// Builds a section and puts it on the shelf, on behalf of a connection or of whatever there is: a large one where that
+    /// keeps no other task waiting, and one at a time.
+    async fn put_section(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        epoch: Option<u64>,
+        listed: Listed,
+    ) -> Option<SectionPut> {
+        let bytes = listed.tools.iter().map(|tool| tool.raw.as_bytes().len()).sum();
+        let _turn = self.turn(bytes).await;
+        let (context, server) = (Arc::clone(self), Arc::clone(server));
+        let work = move || {
+            let section = context.section(&server, listed);
+            let (tools, found) = (section.offered().count(), section.tools.len() + section.filtered);
+            let withheld = section.withheld.len();
+            let epoch = epoch.unwrap_or_else(|| server.standing.borrow().epoch);
+            SectionPut { put: context.shelf.put(&server, epoch, section), tools, found, withheld }
+        };
+        if bytes < LARGE { Some(work()) } else { tokio::task::spawn_blocking(work).await.ok() }
     }
 
     fn section(&self, server: &Server, listed: Listed) -> Section {

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Weak};
 
 use wharf_client::CallError;
+use wharf_json::DecodeError;
 use wharf_tools::{Call, Description, Outcome, Pending, Tool, ToolError, ToolErrorKind};
 
-use crate::call::CallOptions;
+use crate::call::{CallOptions, Reply};
 use crate::catalog::CatalogTool;
-use crate::context::Context;
+use crate::context::{Context, LARGE};
 use crate::error::HostError;
 use crate::events::Event;
 use crate::results::{limited, visible};
@@ -31,10 +32,13 @@ impl ServerTool {
         options.call.progress = Some(self.progress(&context, call.progress));
         let reply =
             context.call_passed(&self.tool, &call.arguments, &options).await.map_err(|failed| error(&failed))?;
-        let outcome = reply.outcome().map_err(|odd| {
+        let bytes = reply.answer.result.as_bytes().len();
+        let _turn = context.turn(bytes).await;
+        let outcome = if bytes < LARGE { reply.outcome().map(visible) } else { read_large(reply).await? };
+        let outcome = outcome.map_err(|odd| {
             error(&HostError::Call { server: self.tool.id.server.clone(), error: CallError::from(odd) })
         })?;
-        Ok(limited(visible(outcome), context.options.results, context.spill()).await)
+        Ok(limited(outcome, context.options.results, context.spill()).await)
     }
 
     /// Takes progress to the events, and to the caller where it wants any.
@@ -50,6 +54,12 @@ impl ServerTool {
             }
         })
     }
+}
+
+/// Reads a large result where that keeps no other task waiting.
+async fn read_large(reply: Reply) -> Result<Result<Outcome, DecodeError>, ToolError> {
+    let read = tokio::task::spawn_blocking(move || reply.outcome().map(visible)).await;
+    read.map_err(|_| ToolError::new(ToolErrorKind::Failed, "reading the result failed"))
 }
 
 impl Tool for ServerTool {
@@ -71,7 +81,7 @@ pub(crate) fn error(error: &HostError) -> ToolError {
             CallError::TimedOut { .. } => ToolErrorKind::TimedOut,
             CallError::ServerGone(_) | CallError::Busy => ToolErrorKind::Unavailable,
             CallError::OutcomeUnknown(_) => ToolErrorKind::OutcomeUnknown,
-            CallError::TooLarge { .. } | CallError::TooComplex(_) => ToolErrorKind::TooLarge,
+            CallError::TooLarge { .. } | CallError::TooComplex(_) | CallError::Discarded(_) => ToolErrorKind::TooLarge,
             _ => ToolErrorKind::Failed,
         },
         _ => ToolErrorKind::Failed,

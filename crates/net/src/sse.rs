@@ -81,6 +81,11 @@ impl SseParser {
         }
     }
 
+    /// How many bytes the event being read has so far.
+    pub fn held(&self) -> usize {
+        self.draft.len() + self.line.len()
+    }
+
     /// The last valid `retry` so far, however long. An event need not be complete for it.
     pub fn retry(&self) -> Option<Duration> {
         self.retry

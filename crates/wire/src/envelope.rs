@@ -27,11 +27,6 @@ impl Span {
         Raw::known(Bytes::copy_from_slice(self.of(line)))
     }
 
-    /// The part as raw JSON, copied by whoever has memory for it.
-    pub fn copy_by(self, line: &[u8], copy: impl FnOnce(&[u8]) -> Bytes) -> Raw {
-        Raw::known(copy(self.of(line)))
-    }
-
     /// The part as raw JSON that shares the line's memory.
     pub fn share(self, line: &Bytes) -> Raw {
         Raw::known(line.slice(self.start..self.end))

@@ -283,6 +283,7 @@ fn judge_answer(failed: &CallError) -> (Kind, Option<&'static str>) {
             (Kind::OffProtocol, Some("it will not be satisfied; --debug shows what it asks"))
         }
         CallError::Busy => (Kind::Other, Some("try again in a moment")),
+        CallError::Discarded(_) => (Kind::Other, Some("make fewer calls with large results at once")),
         CallError::Protocol(_) | CallError::TooLarge { .. } | CallError::TooComplex(_) | CallError::Listing { .. } => {
             (Kind::OffProtocol, Some("run it again with --debug to see the messages"))
         }

@@ -156,6 +156,7 @@ impl Attempt {
             log: self.options.process_log.clone(),
             dialect: manners.clone(),
             limits: limits.clone(),
+            budget: limits.held_in_all.of_server(limits.held),
             guard: self.options.guard.clone(),
         };
         let deadline = Instant::now() + limits.startup;
@@ -303,6 +304,13 @@ impl Attempt {
 
     fn settle(self, started: Started, introduction: Introduction) -> Connection {
         let Introduction { revision, capabilities, server_info, instructions } = introduction;
+        let most = self.options.limits.remark;
+        let instructions = instructions.map(|text| cut(text, most));
+        let server_info = server_info.map(|Implementation { name, version, title }| Implementation {
+            name: cut(name, most),
+            version: cut(version, most),
+            title: title.map(|title| cut(title, most)),
+        });
         let Started { open, manners, .. } = started;
         manners.settle(revision);
         let name = self.options.name;
@@ -316,6 +324,7 @@ impl Attempt {
             facts,
             manners,
             trace: self.tracer.finish(),
+            lists: self.options.limits.lists_in_all.of_server(self.options.limits.lists),
             limits: self.options.limits,
             authorization: self.options.authorization,
             rereads: Rereads::default(),
@@ -365,6 +374,13 @@ fn says_something(error: &CallError) -> bool {
         || matches!(error, CallError::TimedOut { .. } | CallError::Unauthorized { .. })
         || matches!(error, CallError::Status { status, .. } if matches!(status, 408 | 429) || *status >= 500);
     !silent
+}
+
+/// The beginning of a text that a server says of itself.
+fn cut(mut text: String, most: usize) -> String {
+    text.truncate(text.floor_char_boundary(most));
+    text.shrink_to_fit();
+    text
 }
 
 /// The outcome of a call that is there.

@@ -1,5 +1,6 @@
 //! What becomes of each message that arrives.
 
+use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::Bytes;
@@ -7,13 +8,18 @@ use tokio::time::Instant;
 use wharf_spec::Untrusted;
 use wharf_wire::{Envelope, Fault, Glimpse, Id, Progress, Raw, RpcError, ScanError, View, code, scan, split_batch};
 
+use super::excerpt::{MAX_MESSAGE, cut, large_error};
 use super::{Answer, EXCERPT, Engine, Nonsense, Notice, Refusal, Reply};
+use crate::budget::{BudgetExceeded, LARGE};
 use crate::counters::Count;
 use crate::error::CallError;
 use crate::tap::Direction;
 
 /// Results below this are copied out of the message they came in.
 const SMALL: usize = 4 << 10;
+
+/// Keeps a part of a message beyond the message itself.
+type Keep<'a> = &'a dyn Fn(&[u8]) -> Result<Bytes, BudgetExceeded>;
 
 /// Where a message came that answers, or comes ahead of the answer to, one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +53,31 @@ impl Engine {
     /// Takes one message, without its line end. Wakers of calls it ended are added to the list. An error means that
     /// there is no server at the other end.
     pub fn deliver(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+        self.take(line, &|part| self.results.copy(part, &self.budget), wakers)
+    }
+
+    /// The same for a message in memory of its own, which is counted in the budget where it is large: its parts are not
+    /// copied.
+    pub fn deliver_held(&self, message: &Bytes, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+        self.take(message, &|part| self.kept(message, part), wakers)
+    }
+
+    /// The same for any message, which is read when its turn comes where it is large.
+    pub async fn deliver_in_turn(self: &Arc<Self>, message: Bytes) -> Result<(), Nonsense> {
+        let engine = Arc::clone(self);
+        let delivered = self.budget.work(message.len(), move || {
+            let mut wakers = Vec::new();
+            let delivered = engine.deliver_held(&message, &mut wakers);
+            wakers.into_iter().for_each(Waker::wake);
+            delivered
+        });
+        delivered.await.unwrap_or(Ok(()))
+    }
+
+    fn take(&self, line: &[u8], keep: Keep<'_>, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
         self.onlooker.see(Direction::Received, line);
         match scan(line) {
-            Ok(envelope) => return self.sort(line, &envelope, wakers),
+            Ok(envelope) => return self.sort(line, &envelope, keep, wakers),
             Err(ScanError { fault: Fault::NotAnObject, .. }) => self.noise(line),
             Err(ScanError { fault: Fault::Batch, .. }) => return self.batch(line, wakers),
             Err(broken) => self.broken(line, &broken, wakers),
@@ -85,7 +113,7 @@ impl Engine {
             if on.is_whole() {
                 return Ok(self.wrong_for(call, "a message of the server's own instead of an answer", wakers));
             }
-            return self.sort(message, &envelope, wakers).map(|()| Heard::Other);
+            return self.sort(message, &envelope, &|part| self.kept(message, part), wakers).map(|()| Heard::Other);
         }
         let id = envelope.id(message);
         match id.as_ref().and_then(|id| self.call_id(id)) {
@@ -109,14 +137,14 @@ impl Engine {
     }
 
     /// A part of a message that is held in memory of its own: small ones are copied, so that they do not hold all of it.
-    fn kept(&self, message: &Bytes, part: &[u8]) -> Bytes {
-        if part.len() < SMALL { self.results.copy(part) } else { message.slice_ref(part) }
+    fn kept(&self, message: &Bytes, part: &[u8]) -> Result<Bytes, BudgetExceeded> {
+        if part.len() < SMALL { self.results.copy(part, &self.budget) } else { Ok(message.slice_ref(part)) }
     }
 
     fn nameless_for(&self, call: u64, message: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) -> Heard {
         match envelope.error {
             Some(error) => {
-                self.fail(call, self.refusal(error.copy(message)), wakers);
+                self.fail(call, self.refusal(error.of(message)), wakers);
                 Heard::Answer
             }
             None => self.wrong_for(call, "an answer without an id", wakers),
@@ -140,54 +168,86 @@ impl Engine {
     }
 
     /// Takes what is known of a message that was too large to keep.
-    pub fn deliver_oversized(&self, Glimpse { id, has_method }: &Glimpse, wakers: &mut Vec<Waker>) {
+    pub fn deliver_oversized(&self, glimpse: &Glimpse, wakers: &mut Vec<Waker>) {
         self.tally.warn(Count::Oversized, "a message over the size limit was thrown away");
+        self.budget.pace().spend_large(self.limits.message);
+        self.discard(glimpse, CallError::TooLarge { limit: self.limits.message }, wakers);
+    }
+
+    /// Takes what is known of a message there was no room for.
+    pub fn deliver_discarded(&self, glimpse: &Glimpse, exceeded: BudgetExceeded, wakers: &mut Vec<Waker>) {
+        self.tally.warn(Count::Oversized, "a message was discarded: too much of its server or of all is held already");
+        self.budget.pace().spend_large(LARGE);
+        self.discard(glimpse, CallError::Discarded(exceeded), wakers);
+    }
+
+    fn discard(&self, Glimpse { id, has_method }: &Glimpse, error: CallError, wakers: &mut Vec<Waker>) {
         let Some(id) = id.as_deref() else { return };
-        let read = Id::read(id);
         if !has_method {
-            if let Some(id) = self.call_id(&read) {
-                self.fail(id, CallError::TooLarge { limit: self.limits.message }, wakers);
+            if let Some(id) = self.call_id(&Id::read(id)) {
+                self.fail(id, error, wakers);
             }
-        } else if read.is_legal() {
-            // The server's own request: it should not wait for ever.
+        } else {
+            self.refuse_large(id);
+        }
+    }
+
+    /// Answers a request of the server's that is too large: it should not wait for ever.
+    fn refuse_large(&self, id: &[u8]) {
+        if id.len() <= MAX_MESSAGE && Id::read(id).is_legal() {
             let refusal = Refusal::new(code::INVALID_REQUEST, "the request is too large");
             self.reply(&String::from_utf8_lossy(id), Err(refusal));
         }
     }
 
-    fn sort(&self, line: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+    fn sort(&self, line: &[u8], envelope: &Envelope, keep: Keep<'_>, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+        if envelope.method.is_some() {
+            self.budget.pace().spend(line.len());
+        }
         match (envelope.method, envelope.id) {
-            (None, Some(_)) => self.answer(line, envelope, &|bytes| self.results.copy(bytes), wakers),
+            (None, Some(_)) => self.answer(line, envelope, keep, wakers),
             (None, None) => self.nameless(line, envelope),
             (Some(_), id) => {
                 let Some(method) = envelope.method(line) else {
                     self.tally.warn(Count::Broken, "a message whose method is no string");
                     return Ok(());
                 };
-                let params = envelope.params.map(|params| params.copy(line));
-                match id {
-                    Some(id) => return self.request(&method, id.of(line), params),
-                    None => self.notification(&method, params, wakers),
+                if let Some(id) = id.filter(|_| line.len() > self.limits.request) {
+                    self.tally.warn(Count::Oversized, "a request over the size limit was refused");
+                    self.refuse_large(id.of(line));
+                    return Ok(());
+                }
+                let params = envelope.params.map(|params| keep(params.of(line)).map(Raw::known)).transpose();
+                match (params, id) {
+                    (Ok(params), Some(id)) => return self.request(&method, id.of(line), params),
+                    (Ok(params), None) => self.notification(&method, params, wakers),
+                    (Err(exceeded), id) => {
+                        let id = id.map(|id| id.of(line).to_vec());
+                        self.deliver_discarded(&Glimpse { id, has_method: true }, exceeded, wakers);
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    fn answer(&self, line: &[u8], envelope: &Envelope, keep: &dyn Fn(&[u8]) -> Bytes, wakers: &mut Vec<Waker>) {
+    fn answer(&self, line: &[u8], envelope: &Envelope, keep: Keep<'_>, wakers: &mut Vec<Waker>) {
         let Some(id) = envelope.id(line).and_then(|id| self.call_id(&id)) else {
             return self.unmatched(line, envelope);
         };
         let outcome = match (envelope.result, envelope.error) {
             (Some(result), None) => match self.dialect.result_kind(envelope.result_type(line).as_deref()) {
-                Some(kind) => Ok(Answer { result: result.copy_by(line, keep), kind }),
+                Some(kind) => match keep(result.of(line)) {
+                    Ok(result) => Ok(Answer { result: Raw::known(result), kind }),
+                    Err(exceeded) => Err(CallError::Discarded(exceeded)),
+                },
                 None => {
                     let found = envelope.result_type(line).unwrap_or_default();
                     let found = Untrusted::new(found);
                     Err(CallError::Protocol(format!("unknown resultType `{}`", found.shortened(40))))
                 }
             },
-            (None, Some(error)) => Err(self.refusal(error.copy(line))),
+            (None, Some(error)) => Err(self.refusal(error.of(line))),
             (Some(_), Some(_)) => Err(CallError::Protocol("both a result and an error".to_owned())),
             (None, None) => Err(CallError::Protocol("neither a result nor an error".to_owned())),
         };
@@ -196,9 +256,14 @@ impl Engine {
         }
     }
 
-    fn refusal(&self, error: Raw) -> CallError {
-        match RpcError::view(error, &self.limits.bounds) {
-            Ok(error) => CallError::Refused(error),
+    /// An error as its caller gets it: data over the limit is left out, and a long message cut.
+    fn refusal(&self, error: &[u8]) -> CallError {
+        let read = match error.len() > self.limits.remark {
+            true => large_error(error, &self.limits.bounds),
+            false => RpcError::view(Raw::known(Bytes::copy_from_slice(error)), &self.limits.bounds),
+        };
+        match read {
+            Ok(error) => CallError::Refused(RpcError { message: cut(error.message), ..error }),
             Err(problem) => CallError::from(problem),
         }
     }
@@ -208,15 +273,17 @@ impl Engine {
         if envelope.id(line) == Some(Id::Null) && envelope.error.is_some() {
             return self.nameless(line, envelope);
         }
+        self.budget.pace().spend(line.len());
         self.tally.count(Count::Unmatched);
     }
 
     fn nameless(&self, line: &[u8], envelope: &Envelope) {
+        self.budget.pace().spend(line.len());
         let Some(error) = envelope.error else {
             return self.tally.warn(Count::Broken, "a message that is neither request nor answer");
         };
         self.tally.warn(Count::StrayError, "the server reported an error without saying for which call");
-        if let Ok(error) = RpcError::view(error.copy(line), &self.limits.bounds) {
+        if let CallError::Refused(error) = self.refusal(error.of(line)) {
             let message = Untrusted::new(error.message);
             self.suspect(format!(
                 "the server reported an error for no call in particular: {} (code {})",
@@ -262,7 +329,7 @@ impl Engine {
         match id.and_then(|id| self.table().progress(id, progress.progress, Instant::now())) {
             Some(sink) => {
                 let masked = |text: String| self.onlooker.redactor.redact_cut(&text).into_owned();
-                progress.message = progress.message.map(masked);
+                progress.message = progress.message.map(cut).map(masked);
                 sink(progress);
             }
             None => self.tally.count(Count::StrayProgress),
@@ -279,8 +346,9 @@ impl Engine {
     }
 
     fn noise(&self, line: &[u8]) {
+        self.budget.pace().spend(line.len());
         self.tally.warn(Count::Noise, "the server wrote something to stdout that is no message");
-        let shown = Untrusted::from_bytes(line);
+        let shown = Untrusted::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
         self.suspect(format!("the server wrote this to stdout, which is no message: {}", self.excerpt(&shown)));
     }
 
@@ -297,7 +365,9 @@ impl Engine {
         }
         for message in messages {
             match scan(&message) {
-                Ok(envelope) if self.dialect.accepts_batches() => self.sort(&message, &envelope, wakers)?,
+                Ok(envelope) if self.dialect.accepts_batches() => {
+                    self.sort(&message, &envelope, &|part| self.results.copy(part, &self.budget), wakers)?;
+                }
                 Ok(envelope) if envelope.method.is_none() => {
                     if let Some(id) = envelope.id(&message).and_then(|id| self.call_id(&id)) {
                         self.fail(id, CallError::Protocol(Fault::Batch.to_string()), wakers);
@@ -311,6 +381,7 @@ impl Engine {
 
     /// A message that cannot be used; the call it was for is told, where that can be known.
     fn broken(&self, line: &[u8], broken: &ScanError, wakers: &mut Vec<Waker>) {
+        self.budget.pace().spend(line.len());
         self.tally.warn(Count::Broken, "a message that cannot be read was thrown away");
         let shown = Untrusted::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
         let what = format!("{}: {}", broken.fault, self.excerpt(&shown));

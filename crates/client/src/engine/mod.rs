@@ -8,6 +8,7 @@
 
 mod call;
 mod errands;
+mod excerpt;
 mod inbound;
 mod link;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use tokio::time::Instant;
 use wharf_spec::Untrusted;
 use wharf_wire::{Progress, Raw, Revision, TooComplex};
 
+use crate::budget::ServerBudget;
 use crate::counters::{Count, Tally};
 use crate::error::{CallError, Gone, GoneCause, TimeLimit};
 use crate::limits::Limits;
@@ -154,13 +156,21 @@ pub(crate) struct Engine {
     onlooker: Onlooker,
     limits: Limits,
     results: Pool,
+    /// What this server may have in memory.
+    budget: ServerBudget,
     pub tally: Tally,
     /// What may explain an answer that does not come.
     suspicion: Mutex<Option<String>>,
 }
 
 impl Engine {
-    pub fn new(onlooker: Onlooker, link: Arc<dyn Link>, dialect: Arc<dyn Dialect>, limits: Limits) -> Arc<Self> {
+    pub fn new(
+        onlooker: Onlooker,
+        link: Arc<dyn Link>,
+        dialect: Arc<dyn Dialect>,
+        limits: Limits,
+        budget: ServerBudget,
+    ) -> Arc<Self> {
         let table = Mutex::new(Table::new(limits.in_flight));
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
@@ -173,8 +183,9 @@ impl Engine {
             dialect,
             tally: Tally::new(onlooker.server.clone()),
             onlooker,
-            limits,
             results: Pool::default(),
+            limits,
+            budget,
             suspicion: Mutex::default(),
         })
     }
@@ -349,6 +360,11 @@ impl Engine {
                 None => lost.await,
             }
         }
+    }
+
+    /// What this server may have in memory: for whatever reads its messages.
+    pub fn budget(&self) -> &ServerBudget {
+        &self.budget
     }
 
     /// Whom this is with, and what of it is nobody's business.

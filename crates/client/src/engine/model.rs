@@ -110,7 +110,9 @@ impl World {
         let manners = Arc::new(Manners::new(desk, Bulletin::default(), None));
         manners.settle(Revision::LATEST_STATELESS);
         let onlooker = Onlooker { redactor: Arc::new(redactor), ..Onlooker::default() };
-        let engine = Engine::new(onlooker, link.clone(), manners, Limits::default());
+        let limits = Limits::default();
+        let budget = limits.held_in_all.of_server(limits.held);
+        let engine = Engine::new(onlooker, link.clone(), manners, limits, budget);
         Self { engine, link, calls: BTreeMap::new(), lost: false }
     }
 

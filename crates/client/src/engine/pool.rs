@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
+use crate::budget::{BudgetExceeded, COUNTED_FROM, ServerBudget, charged};
+
 /// Results from this size on are worth it.
-const LARGE: usize = 16 << 10;
+const LARGE: usize = COUNTED_FROM;
 /// Bytes kept in all.
 const KEPT: usize = 4 << 20;
 
@@ -23,14 +25,15 @@ struct Free {
 }
 
 impl Pool {
-    /// A copy of these bytes.
-    pub fn copy(&self, bytes: &[u8]) -> Bytes {
+    /// A copy of these bytes, counted in a budget where they are many.
+    pub fn copy(&self, bytes: &[u8], budget: &ServerBudget) -> Result<Bytes, BudgetExceeded> {
         if bytes.len() < LARGE {
-            return Bytes::copy_from_slice(bytes);
+            return Ok(Bytes::copy_from_slice(bytes));
         }
+        let charge = budget.charge(bytes.len())?;
         let mut buffer = self.take(bytes.len());
         buffer.extend_from_slice(bytes);
-        Bytes::from_owner(Lent { buffer, home: Arc::clone(&self.0) })
+        Ok(charged(Lent { buffer, home: Arc::clone(&self.0) }, charge))
     }
 
     fn take(&self, length: usize) -> Vec<u8> {
@@ -78,18 +81,23 @@ impl Drop for Lent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::ByteBudget;
 
     #[test]
     fn buffers_come_back_within_a_bound() {
         let pool = Pool::default();
-        let held: Vec<Bytes> = (0..100).map(|number| pool.copy(&vec![number; 100_000])).collect();
+        let total = ByteBudget::new(10_100_000);
+        let budget = total.of_server(20_000_000);
+        let held: Vec<Bytes> = (0..100).map(|number| pool.copy(&vec![number; 100_000], &budget).unwrap()).collect();
+        assert!(total.used() == 10_000_000 && pool.copy(&[0; 100_001], &budget).is_err());
         assert!(held.iter().enumerate().all(|(number, bytes)| bytes.iter().all(|&byte| usize::from(byte) == number)));
         drop(held);
+        assert_eq!(total.used(), 0, "what is kept for the next result is bounded by itself");
         let kept = pool.0.lock().unwrap().bytes;
         assert!(kept > 0 && kept <= KEPT);
-        let again = pool.copy(&vec![7; 100_000]);
+        let again = pool.copy(&vec![7; 100_000], &budget).unwrap();
         assert!(pool.0.lock().unwrap().bytes < kept);
         assert_eq!(again.len(), 100_000);
-        assert_eq!(pool.copy(b"small"), b"small"[..]);
+        assert_eq!(pool.copy(b"small", &budget).unwrap(), b"small"[..]);
     }
 }

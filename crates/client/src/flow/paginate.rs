@@ -6,6 +6,7 @@ use std::time::Duration;
 use wharf_spec::Untrusted;
 use wharf_wire::{Bounds, CacheHint, Page, Raw, View, code};
 
+use crate::budget::{BudgetExceeded, BudgetScope, Charge, charged};
 use crate::connection::Connection;
 use crate::error::{CallError, TimeLimit};
 use crate::options::CallOptions;
@@ -44,10 +45,13 @@ pub(crate) struct ListKind {
 
 /// Lists to the end, from pages that are still fresh where there are any. A list that is cut short by an error is not
 /// given at all.
-pub(crate) async fn list<T: View>(connection: &Connection, kind: ListKind) -> Result<Listing<T>, CallError> {
+pub(crate) async fn list<T: View + Send + 'static>(
+    connection: &Connection,
+    kind: ListKind,
+) -> Result<Listing<T>, CallError> {
     let limit = connection.limits().call_max;
     match tokio::time::timeout(limit, collect_anew(connection, kind)).await {
-        Ok(Ok((items, ttl))) => Ok(Listing { ttl, ..view_all(items, &connection.limits().bounds) }),
+        Ok(Ok(listing)) => Ok(listing),
         Ok(Err(error)) => {
             // Perhaps a kept page led to where it went wrong: the next attempt begins anew.
             connection.inner().manners.bulletin.cache().forget(kind.method);
@@ -58,7 +62,10 @@ pub(crate) async fn list<T: View>(connection: &Connection, kind: ListKind) -> Re
 }
 
 /// A cursor that has grown invalid spoils every page that is kept: one more try from the beginning.
-async fn collect_anew(connection: &Connection, kind: ListKind) -> Result<(Vec<Raw>, Option<Duration>), CallError> {
+async fn collect_anew<T: View + Send + 'static>(
+    connection: &Connection,
+    kind: ListKind,
+) -> Result<Listing<T>, CallError> {
     let mut pages = 0;
     match collect(connection, kind, &mut pages).await {
         Err(CallError::Refused(error)) if error.code == code::INVALID_PARAMS && pages > 0 => {
@@ -69,32 +76,30 @@ async fn collect_anew(connection: &Connection, kind: ListKind) -> Result<(Vec<Ra
     }
 }
 
-async fn collect(
+async fn collect<T: View + Send + 'static>(
     connection: &Connection,
     kind: ListKind,
     pages: &mut usize,
-) -> Result<(Vec<Raw>, Option<Duration>), CallError> {
+) -> Result<Listing<T>, CallError> {
     let limits = connection.limits();
     let endless = |problem: String| CallError::Listing { what: kind.what, problem };
-    let mut items = Vec::new();
+    let mut list = List::new(kind);
+    let budget = connection.inner().open.engine.budget();
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
-    let mut fresh: Option<Duration> = None;
     for _ in 0..limits.pages {
         let target = cursor.as_deref().map(|cursor| ("cursor", cursor));
         let result = connection.request_kept(kind.method, target, CallOptions::default()).await?;
-        let page = Page::view(&result, kind.key, &limits.bounds)?;
-        let ttl = CacheHint::of(&result).ttl;
-        if !ttl.is_zero() {
-            fresh = Some(fresh.map_or(ttl, |least| least.min(ttl)));
-        }
+        let (inner, bytes) = (connection.clone(), result.as_bytes().len().min(limits.list));
+        let taken = budget.work(bytes, move || {
+            let next = list.take(&result, &inner);
+            next.map(|next| (list, next))
+        });
+        let next;
+        (list, next) = taken.await.ok_or(CallError::Ended)??;
         *pages += 1;
-        items.extend(page.items);
-        if items.len() > limits.items {
-            return Err(endless(format!("more than {} items", limits.items)));
-        }
         // An empty string is a cursor like any other; only its absence ends the list.
-        let Some(next) = page.next_cursor else { return Ok((items, fresh)) };
+        let Some(next) = next else { return Ok(list.listing) };
         if next.len() > limits.cursor {
             return Err(endless(format!("a cursor of {} bytes", next.len())));
         }
@@ -106,18 +111,84 @@ async fn collect(
     Err(endless(format!("more than {} pages", limits.pages)))
 }
 
-fn view_all<T: View>(raw: Vec<Raw>, bounds: &Bounds) -> Listing<T> {
-    let mut listing = Listing { items: Vec::with_capacity(raw.len()), withheld: Vec::new(), ttl: None };
-    for (position, item) in raw.into_iter().enumerate() {
-        match T::view(item.clone(), bounds) {
-            Ok(item) => listing.items.push(item),
-            Err(error) => {
-                let reason = Untrusted::new(error.to_string()).shortened(200).to_string();
-                listing.withheld.push(Withheld { position, name: name_of(&item, bounds), reason });
-            }
-        }
+/// A list as far as its pages have arrived. Of a page only the items are kept, in memory that is counted in the budget of
+/// lists for as long as any of them exists.
+struct List<T> {
+    kind: ListKind,
+    listing: Listing<T>,
+    /// Bytes of the pages so far.
+    bytes: usize,
+    /// Items so far, those withheld included.
+    items: usize,
+}
+
+impl<T: View> List<T> {
+    fn new(kind: ListKind) -> Self {
+        Self { kind, listing: Listing { items: Vec::new(), withheld: Vec::new(), ttl: None }, bytes: 0, items: 0 }
     }
-    listing
+
+    /// Takes a page, and gives the cursor of the next. A page beyond the bound of bytes is not even parsed.
+    fn take(&mut self, result: &Raw, connection: &Connection) -> Result<Option<String>, CallError> {
+        let limits = connection.limits();
+        self.bytes += result.as_bytes().len();
+        if self.bytes > limits.list {
+            return Err(self.endless(format!("more than {} bytes", limits.list)));
+        }
+        let page = Page::view(result, self.kind.key, &limits.bounds)?;
+        let ttl = CacheHint::of(result).ttl;
+        if !ttl.is_zero() {
+            self.listing.ttl = Some(self.listing.ttl.map_or(ttl, |least| least.min(ttl)));
+        }
+        if self.items + page.items.len() > limits.items {
+            return Err(self.endless(format!("more than {} items", limits.items)));
+        }
+        let kept: usize = page.items.iter().map(|item| item.as_bytes().len()).filter(|size| *size <= limits.item).sum();
+        let charge = connection.inner().lists.charge(kept).map_err(|exceeded| self.endless(all_lists(exceeded)))?;
+        for item in copied(&page.items, kept, limits.item, charge) {
+            self.push(item, &limits.bounds);
+        }
+        Ok(page.next_cursor)
+    }
+
+    fn push(&mut self, item: Result<Raw, &Raw>, bounds: &Bounds) {
+        let position = self.items;
+        self.items += 1;
+        let (name, reason) = match item {
+            Ok(item) => match T::view(item.clone(), bounds) {
+                Ok(item) => return self.listing.items.push(item),
+                Err(error) => (name_of(&item, bounds), Untrusted::new(error.to_string()).shortened(200).to_string()),
+            },
+            Err(large) => (name_of(large, bounds), format!("its definition has {} bytes", large.as_bytes().len())),
+        };
+        self.listing.withheld.push(Withheld { position, name, reason });
+    }
+
+    fn endless(&self, problem: String) -> CallError {
+        CallError::Listing { what: self.kind.what, problem }
+    }
+}
+
+/// The items within the limit in memory of their own, and those beyond it where they are.
+fn copied(items: &[Raw], bytes: usize, limit: usize, charge: Charge) -> impl Iterator<Item = Result<Raw, &Raw>> {
+    let within = move |item: &Raw| item.as_bytes().len() <= limit;
+    let mut memory = Vec::with_capacity(bytes);
+    items.iter().filter(|item| within(item)).for_each(|item| memory.extend_from_slice(item.as_bytes()));
+    let (memory, mut at) = (charged(memory, charge), 0);
+    items.iter().map(move |item| {
+        if !within(item) {
+            return Err(item);
+        }
+        let start = at;
+        at += item.as_bytes().len();
+        Ok(Raw::known(memory.slice(start..at)))
+    })
+}
+
+fn all_lists(BudgetExceeded { scope, limit }: BudgetExceeded) -> String {
+    match scope {
+        BudgetScope::Server => format!("the lists of this server have more than {limit} bytes together"),
+        BudgetScope::Host => format!("the lists of all servers have more than {limit} bytes together"),
+    }
 }
 
 fn name_of(item: &Raw, bounds: &Bounds) -> Option<String> {

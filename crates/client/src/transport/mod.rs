@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use wharf_spec::{LaunchCheck, LaunchRefusal};
 
+use crate::budget::ServerBudget;
 use crate::engine::{Dialect, Engine};
 use crate::error::ConnectCause;
 use crate::guard::{Containment, GuardProgram};
@@ -70,12 +71,14 @@ pub(crate) struct Opening {
     pub log: Option<Arc<dyn ProcessLog>>,
     pub dialect: Arc<dyn Dialect>,
     pub limits: Limits,
+    /// What this server may have in memory.
+    pub budget: ServerBudget,
     pub guard: GuardProgram,
 }
 
 impl Opening {
     fn engine(&self, link: Arc<dyn crate::engine::Link>) -> Arc<Engine> {
-        Engine::new(self.onlooker.clone(), link, self.dialect.clone(), self.limits.clone())
+        Engine::new(self.onlooker.clone(), link, self.dialect.clone(), self.limits.clone(), self.budget.clone())
     }
 }
 

@@ -5,12 +5,12 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use wharf_net::{BodyError, Method, NotAuthorized, Redirects, Request, Response, SendError, StatusCode};
+use wharf_net::{Body, Method, NotAuthorized, Redirects, Request, Response, SendError, StatusCode};
 use wharf_spec::Untrusted;
 use wharf_wire::{Era, RpcError, View, code, scan};
 
 use super::Form;
-use super::answer::{EXCERPT, Events, Kind, Piece, excerpt, finish, message_of};
+use super::answer::{EXCERPT, Events, Kind, NotCollected, Piece, collect, excerpt, finish, message_of};
 use super::link::{HttpLink, Queued};
 use super::order::{LAST_EVENT, Order, SESSION};
 use super::past::Past;
@@ -122,11 +122,12 @@ impl Exchange {
             return Box::pin(self.taken(response, kind)).await;
         }
         match kind {
-            Kind::Events => Box::pin(self.follow(Events::new(response.body, &self.link.limits), place)).await,
-            Kind::Json => match response.body.collect(self.link.limits.message).await {
+            Kind::Events => Box::pin(self.follow(self.link.events(response.body), place)).await,
+            Kind::Json => match collect(&mut response.body, &self.link.limits, &self.link.budget).await {
                 Ok(body) if body.trim_ascii().is_empty() => self.no_answer(response.status, ""),
-                Ok(body) => self.conclude(&body, Channel::Body),
-                Err(error) => self.unread(&error),
+                Ok(body) => self.conclude(body, Channel::Body).await,
+                Err(NotCollected::Refused(error)) => self.fail(error),
+                Err(NotCollected::Broken(what)) => self.lose(trouble::cut(&what), Left::Perhaps),
             },
             Kind::Other => {
                 let shown = excerpt(&mut response.body).await;
@@ -140,20 +141,14 @@ impl Exchange {
         self.fail(CallError::Protocol(format!("HTTP {status} without an answer{what}")))
     }
 
-    fn unread(&self, error: &BodyError) -> Next {
-        match error {
-            BodyError::TooLarge { limit } => self.fail(CallError::TooLarge { limit: *limit }),
-            BodyError::Broken(_) => self.lose(trouble::cut(&error.to_string()), Left::Perhaps),
-        }
-    }
-
     /// Before 2025-03-26 a POST is only taken; the answer comes on the stream. Some servers put it here all the same.
     async fn taken(&self, mut response: Response, kind: Kind) -> Next {
         if kind == Kind::Json
-            && let Ok(body) = response.body.collect(self.link.limits.message).await
+            && let Ok(body) = collect(&mut response.body, &self.link.limits, &self.link.budget).await
         {
-            if is_answer(&body) {
-                return self.conclude(&body, Channel::Shared);
+            let found = body.clone();
+            if self.link.budget.work(body.len(), move || is_answer(&found)).await == Some(true) {
+                return self.conclude(body, Channel::Shared).await;
             }
         } else {
             finish(response.body).await;
@@ -179,7 +174,7 @@ impl Exchange {
                         continue;
                     }
                     let Some(message) = message_of(event).filter(|message| self.may_say(message)) else { continue };
-                    match self.deliver_at_end(&message, channel, &mut events).await {
+                    match self.deliver_at_end(message, channel, &mut events).await {
                         Ok(Heard::Answer) => {
                             finish(events.into_body()).await;
                             return Next::Done;
@@ -190,6 +185,7 @@ impl Exchange {
                     }
                 }
                 Piece::TooLarge => return self.fail(CallError::TooLarge { limit: self.link.limits.message }),
+                Piece::Discarded(exceeded) => return self.fail(CallError::Discarded(exceeded)),
                 Piece::End(what) => {
                     past.note(&events);
                     events = match Box::pin(self.resume(&past, place, &what)).await {
@@ -216,9 +212,8 @@ impl Exchange {
 
     /// Delivers a message. If it is the answer, what ends the stream is read with it where it comes at once: whoever is
     /// woken finds the connection free.
-    async fn deliver_at_end(&self, message: &Bytes, channel: Channel, events: &mut Events) -> Result<Heard, Next> {
-        let mut wakers = Woken::default();
-        let heard = self.engine.deliver_for(self.order.id, message, channel, &mut wakers.0);
+    async fn deliver_at_end(&self, message: Bytes, channel: Channel, events: &mut Events) -> Result<Heard, Next> {
+        let (heard, wakers) = self.deliver(message, channel).await;
         if matches!(heard, Ok(Heard::Answer)) {
             tokio::select! {
                 biased;
@@ -245,7 +240,7 @@ impl Exchange {
             }
             match self.link.net.send(self.link.stream_request(place, Some(last))).await {
                 Ok(response) if response.status.is_success() && Kind::of(&response.headers) == Kind::Events => {
-                    return Ok(Events::new(response.body, &self.link.limits));
+                    return Ok(self.link.events(response.body));
                 }
                 Ok(response) if response.status.is_server_error() => {}
                 Ok(response) if response.status == StatusCode::NOT_FOUND && place.id.is_some() => {
@@ -297,7 +292,7 @@ impl Exchange {
     async fn unknown(&self, mut response: Response, place: &Place) -> Next {
         let body = self.refusal_of(&mut response).await;
         match refusal_in(&body, &self.link.limits) {
-            Some(error) if error.code == code::METHOD_NOT_FOUND => self.conclude(&body, Channel::Refusal),
+            Some(error) if error.code == code::METHOD_NOT_FOUND => self.conclude(body, Channel::Refusal).await,
             _ => self.forgotten(place),
         }
     }
@@ -340,7 +335,7 @@ impl Exchange {
                 let detail = format!("{} (code {})", message.shortened(200), error.code);
                 return self.fail(CallError::Status { status: status.as_u16(), detail, retry_after: None });
             }
-            return self.conclude(&body, Channel::Refusal);
+            return self.conclude(body, Channel::Refusal).await;
         }
         let shown = Untrusted::from_bytes(body.trim_ascii()).shortened(EXCERPT).to_string();
         if status.is_server_error() {
@@ -357,12 +352,21 @@ impl Exchange {
     }
 
     /// Delivers the one message there is.
-    fn conclude(&self, message: &Bytes, channel: Channel) -> Next {
-        let mut wakers = Woken::default();
-        match self.engine.deliver_for(self.order.id, message, channel, &mut wakers.0) {
+    async fn conclude(&self, message: Bytes, channel: Channel) -> Next {
+        match self.deliver(message, channel).await.0 {
             Ok(_) => Next::Done,
             Err(nonsense) => self.nonsense(nonsense),
         }
+    }
+
+    /// Delivers a message, a large one when its turn comes. Who is to be woken is woken with what is given.
+    async fn deliver(&self, message: Bytes, channel: Channel) -> (Result<Heard, Nonsense>, Woken) {
+        let (engine, id) = (Arc::clone(&self.engine), self.order.id);
+        let delivered = self.link.budget.work(message.len(), move || {
+            let mut wakers = Woken::default();
+            (engine.deliver_for(id, &message, channel, &mut wakers.0), wakers)
+        });
+        delivered.await.unwrap_or((Ok(Heard::Other), Woken::default()))
     }
 
     fn nonsense(&self, Nonsense(what): Nonsense) -> Next {
@@ -427,6 +431,11 @@ fn means_no_session(status: StatusCode, error: &RpcError) -> bool {
 }
 
 impl HttpLink {
+    /// The events of a stream, within the limits and the budget.
+    pub fn events(&self, body: Body) -> Events {
+        Events::new(body, &self.limits, &self.budget)
+    }
+
     /// A GET for a stream: a new one, or one to be taken up after an event.
     pub fn stream_request(&self, place: &Place, after: Option<&str>) -> Request {
         let mut headers = self.headers.listening(self.dialect.revision());

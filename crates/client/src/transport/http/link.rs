@@ -16,6 +16,7 @@ use super::order::{Headers, Order};
 use super::session::Session;
 use super::tasks::Tasks;
 use super::{Form, Remote};
+use crate::budget::ServerBudget;
 use crate::engine::{Dialect, Engine, Label, Link, Message, NotTaken, Ticket};
 use crate::era::{DISCOVER, INITIALIZE, INITIALIZED};
 use crate::error::{Gone, GoneCause};
@@ -32,6 +33,8 @@ pub(super) struct HttpLink {
     pub form: Form,
     pub headers: Headers,
     pub limits: Limits,
+    /// What this server may have in memory.
+    pub budget: ServerBudget,
     pub dialect: Arc<dyn Dialect>,
     pub session: Session,
     pub tasks: Tasks,
@@ -66,6 +69,7 @@ impl HttpLink {
             refusing: AtomicBool::new(false),
             look: Notify::new(),
             heard: watch::Sender::new(false),
+            budget: opening.budget.clone(),
             limits,
         })
     }

@@ -12,7 +12,7 @@ use super::link::HttpLink;
 use super::past::LONGEST_NAME;
 use super::session::Place;
 use super::trouble;
-use crate::engine::{Engine, Nonsense};
+use crate::engine::Engine;
 use crate::error::{Gone, GoneCause};
 
 /// A stream that ends sooner is not opened again at once.
@@ -94,7 +94,7 @@ impl Listening {
                     self.link.dialect.have_missed();
                 }
                 self.opened = true;
-                self.read(Events::new(response.body, &self.link.limits)).await
+                self.read(self.link.events(response.body)).await
             }
             // Where there has been a stream, the session is forgotten; elsewhere there is just nothing to GET.
             StatusCode::NOT_FOUND if self.opened && self.place.id.is_some() => {
@@ -127,7 +127,7 @@ impl Listening {
                 Piece::Event(event) => {
                     let Some(message) = message_of(event) else { continue };
                     spoke = true;
-                    if let Err(nonsense) = deliver(&self.engine, &message) {
+                    if let Err(nonsense) = self.engine.deliver_in_turn(message).await {
                         self.engine.lose(Gone::because(GoneCause::NotMcp(nonsense.0)));
                         return Ended::ForGood;
                     }
@@ -141,15 +141,11 @@ impl Listening {
                     tracing::warn!("the server's own stream brought a message over the size limit");
                     return Ended::Failed;
                 }
+                Piece::Discarded(exceeded) => {
+                    tracing::warn!("the server's own stream brought {exceeded}");
+                    return Ended::Failed;
+                }
             }
         }
     }
-}
-
-/// Hands a message to whom it concerns.
-pub(super) fn deliver(engine: &Engine, message: &[u8]) -> Result<(), Nonsense> {
-    let mut wakers = Vec::new();
-    let delivered = engine.deliver(message, &mut wakers);
-    wakers.into_iter().for_each(std::task::Waker::wake);
-    delivered
 }

@@ -248,7 +248,8 @@ impl HttpLink {
             return Err(trouble::turned_away(&response));
         }
         let place = place.named(response.headers.get(SESSION));
-        let message = answer::first_answer(response, &self.limits).await.map_err(|what| trouble::cut(&what))?;
+        let message = answer::first_answer(response, &self.limits, &self.budget).await;
+        let message = message.map_err(|what| trouble::cut(&what))?;
         self.check_introduction(&message)?;
         Ok(place)
     }

@@ -14,7 +14,6 @@ use wharf_wire::scan;
 
 use super::answer::{Events, Kind, Piece, message_of};
 use super::link::HttpLink;
-use super::listening::deliver;
 use super::order::Order;
 use super::session::Place;
 use super::trouble;
@@ -105,7 +104,7 @@ impl HttpLink {
             }
         }
         let base = response.url;
-        let mut events = Events::new(response.body, &self.limits);
+        let mut events = self.events(response.body);
         loop {
             match events.next().await {
                 Piece::Event(event) if event.event.as_deref() == Some("endpoint") => {
@@ -115,6 +114,7 @@ impl HttpLink {
                 Piece::Event(_) => {}
                 Piece::End(what) => return Err(NoStream::Failed(trouble::cut(&what))),
                 Piece::TooLarge => return Err(NoStream::Failed(trouble::cut("an event without end"))),
+                Piece::Discarded(exceeded) => return Err(NoStream::Failed(trouble::cut(&exceeded.to_string()))),
             }
         }
     }
@@ -197,24 +197,25 @@ fn endpoint(spec: &HttpSpec, base: &Url, text: &[u8]) -> Result<Url, ConnectCaus
 }
 
 /// Brings what the stream says to whom it concerns, until it ends.
-async fn read(mut events: Events, engine: &Engine) -> Gone {
+async fn read(mut events: Events, engine: &Arc<Engine>) -> Gone {
     loop {
         match events.next().await {
             // A second `endpoint` is none: it would send what follows elsewhere.
             Piece::Event(event) => {
                 let Some(message) = message_of(event) else { continue };
-                if let Err(nonsense) = deliver(engine, &message) {
+                if let Err(nonsense) = engine.deliver_in_turn(message).await {
                     return Gone::because(GoneCause::NotMcp(nonsense.0));
                 }
             }
             Piece::End(what) => return trouble::cut(&what),
             Piece::TooLarge => return trouble::cut("a message over the size limit"),
+            Piece::Discarded(exceeded) => return trouble::cut(&exceeded.to_string()),
         }
     }
 }
 
 /// The answer to a request that was posted by hand.
-async fn await_answer(events: &mut Events, request: &Bytes, engine: &Engine) -> Result<Bytes, Gone> {
+async fn await_answer(events: &mut Events, request: &Bytes, engine: &Arc<Engine>) -> Result<Bytes, Gone> {
     let id_of =
         |message: &[u8]| scan(message).ok().and_then(|envelope| envelope.id(message).map(|id| format!("{id:?}")));
     let wanted = id_of(request);
@@ -225,10 +226,11 @@ async fn await_answer(events: &mut Events, request: &Bytes, engine: &Engine) -> 
                 if super::answer::answers(&message) && id_of(&message) == wanted {
                     return Ok(message);
                 }
-                let _ = deliver(engine, &message);
+                let _ = engine.deliver_in_turn(message).await;
             }
             Piece::End(what) => return Err(trouble::cut(&what)),
             Piece::TooLarge => return Err(trouble::cut("a message over the size limit")),
+            Piece::Discarded(exceeded) => return Err(trouble::cut(&exceeded.to_string())),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
@@ -15,16 +15,20 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 
-use super::frames::{Frame, Frames};
+use super::frames::{Excess, Frame, Frames};
 use super::link::{LinkState, StdioLink};
 use super::stderr::{Ring, StderrReader};
-use crate::engine::Engine;
+use crate::engine::{Engine, Nonsense};
 use crate::error::{Gone, GoneCause};
 use crate::guard::{Exit, Process, watched};
 use crate::limits::Limits;
+use crate::services::Pending;
 
-/// Reads in one turn before others get theirs.
+/// Reads in one turn before others get theirs, and how long one lasts.
 const READS_PER_TURN: usize = 16;
+const TURN: Duration = Duration::from_micros(250);
+/// Messages in one turn, where the server sends more than it is asked for.
+const MESSAGES_PER_TURN: usize = 64;
 /// Lines of stderr that go into an error.
 const STDERR_SHOWN: usize = 20;
 
@@ -42,6 +46,8 @@ pub(super) struct Driver {
     /// Several answers came at once, so several calls will soon follow.
     burst: bool,
     wakers: Vec<Waker>,
+    /// A large message that is being read, or a pause; nothing else is read from this server meanwhile.
+    delivering: Option<Pending<Result<(), Nonsense>>>,
     limits: Limits,
 }
 
@@ -54,10 +60,10 @@ impl Driver {
         limits: Limits,
     ) -> io::Result<Self> {
         Ok(Self {
+            stdout: watched(stdout, Interest::READABLE)?,
+            frames: Frames::new(&limits, engine.budget().clone()),
             engine,
             link,
-            stdout: watched(stdout, Interest::READABLE)?,
-            frames: Frames::new(limits.message, limits.discard),
             process,
             exited: None,
             output_ended: false,
@@ -65,6 +71,7 @@ impl Driver {
             clock: Box::pin(tokio::time::sleep(Duration::ZERO)),
             burst: false,
             wakers: Vec::new(),
+            delivering: None,
             limits,
         })
     }
@@ -147,9 +154,23 @@ impl Driver {
         if self.output_ended {
             return Poll::Pending;
         }
-        let mut end = Poll::Pending;
-        let mut turns = 0;
-        while end.is_pending() && turns < READS_PER_TURN {
+        let mut end = ready!(self.poll_delivered(context));
+        if self.delivering.is_none()
+            && let Some(pause) = self.engine.budget().pace().pause()
+        {
+            self.delivering = Some(Box::pin(async move {
+                tokio::time::sleep(pause).await;
+                Ok(())
+            }));
+        }
+        let (mut turns, mut began) = (0, None);
+        while end.is_pending() && self.delivering.is_none() {
+            // One read is the usual case, and needs no clock.
+            if turns == READS_PER_TURN || (turns > 0 && began.get_or_insert_with(Instant::now).elapsed() > TURN) {
+                // Woken after the runtime has looked at everything else that can be read.
+                let _ = pin!(tokio::task::yield_now()).poll(context);
+                break;
+            }
             turns += 1;
             let Poll::Ready(read) = self.poll_read_once(context) else { break };
             end = match read {
@@ -162,7 +183,8 @@ impl Driver {
                 Err(error) => Poll::Ready(GoneCause::Unreadable(error.kind())),
             };
         }
-        if turns == READS_PER_TURN {
+        if self.delivering.is_some() {
+            // Polled at once, so that it wakes this task.
             context.waker().wake_by_ref();
         }
         if !self.wakers.is_empty() {
@@ -170,6 +192,17 @@ impl Driver {
         }
         self.wakers.drain(..).for_each(Waker::wake);
         end
+    }
+
+    /// Ready when no large message is being read and there is no pause; then with what has followed it, as [`Driver::deliver`].
+    fn poll_delivered(&mut self, context: &mut Context<'_>) -> Poll<Poll<GoneCause>> {
+        let Some(delivering) = &mut self.delivering else { return Poll::Ready(Poll::Pending) };
+        let delivered = ready!(delivering.as_mut().poll(context));
+        self.delivering = None;
+        Poll::Ready(match delivered {
+            Ok(()) => self.deliver(),
+            Err(nonsense) => Poll::Ready(GoneCause::NotMcp(nonsense.0)),
+        })
     }
 
     fn poll_read_once(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -199,15 +232,35 @@ impl Driver {
         if self.frames.looks_like_utf16() {
             return Poll::Ready(GoneCause::NotMcp("its output is UTF-16; MCP is UTF-8"));
         }
+        let mut messages = 0usize;
         while let Some(frame) = self.frames.next() {
+            messages += 1;
             match frame {
                 Frame::Line(line) => {
                     if let Err(nonsense) = self.engine.deliver(line, &mut self.wakers) {
                         return Poll::Ready(GoneCause::NotMcp(nonsense.0));
                     }
                 }
-                Frame::Oversized(glimpse) => self.engine.deliver_oversized(&glimpse, &mut self.wakers),
+                Frame::Large(message) => {
+                    self.engine.budget().pace().spend_large(message.len());
+                    let engine = Arc::clone(&self.engine);
+                    self.delivering = Some(Box::pin(async move { engine.deliver_in_turn(message).await }));
+                    return Poll::Pending;
+                }
+                Frame::Oversized(glimpse, Excess::Message) => {
+                    self.engine.deliver_oversized(&glimpse, &mut self.wakers);
+                }
+                Frame::Oversized(glimpse, Excess::Budget(exceeded)) => {
+                    self.engine.deliver_discarded(&glimpse, exceeded, &mut self.wakers);
+                }
                 Frame::Endless => return Poll::Ready(GoneCause::EndlessLine),
+            }
+            if messages.is_multiple_of(MESSAGES_PER_TURN) && self.engine.budget().pace().is_ahead() {
+                self.delivering = Some(Box::pin(async {
+                    tokio::task::yield_now().await;
+                    Ok(())
+                }));
+                break;
             }
         }
         Poll::Pending

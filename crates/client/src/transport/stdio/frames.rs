@@ -1,7 +1,11 @@
 //! Lines out of a stream of bytes, each bounded while it is read.
 
+use bytes::Bytes;
 use memchr::memchr;
 use wharf_wire::{Glimpse, Scanner};
+
+use crate::budget::{BudgetExceeded, Charge, LARGE, ServerBudget, charged};
+use crate::limits::Limits;
 
 /// What a read brings at most, by the size of the pipe.
 const READ: usize = 128 << 10;
@@ -12,6 +16,9 @@ const USUAL: usize = 3 * READ;
 /// Cuts what is read into lines.
 pub(super) struct Frames {
     buffer: Vec<u8>,
+    /// What the buffer has beyond its usual size.
+    charge: Charge,
+    budget: ServerBudget,
     /// Bytes of the buffer that hold input.
     filled: usize,
     /// Bytes of it that have been handed out.
@@ -28,6 +35,16 @@ pub(super) struct Frames {
 struct Oversized {
     scanner: Scanner,
     length: usize,
+    excess: Excess,
+}
+
+/// Why a line is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Excess {
+    /// It is larger than a message may be.
+    Message,
+    /// Too much is held already.
+    Budget(BudgetExceeded),
 }
 
 /// What the stream holds next.
@@ -35,19 +52,31 @@ struct Oversized {
 pub(super) enum Frame<'a> {
     /// A line, without its end and the white space around it.
     Line(&'a [u8]),
-    /// A line over the limit has ended; its id, if it was found.
-    Oversized(Glimpse),
+    /// A large line, handed on with the buffer it is in.
+    Large(Bytes),
+    /// A line over a limit has ended; its id, if it was found.
+    Oversized(Glimpse, Excess),
     /// A line over every limit goes on.
     Endless,
 }
 
 impl Frames {
-    pub fn new(limit: usize, discard: usize) -> Self {
-        let buffer = vec![0; USUAL];
-        Self { buffer, filled: 0, taken: 0, searched: 0, oversized: None, at_start: true, limit, discard }
+    pub fn new(limits: &Limits, budget: ServerBudget) -> Self {
+        Self {
+            buffer: vec![0; USUAL],
+            charge: budget.empty(),
+            budget,
+            filled: 0,
+            taken: 0,
+            searched: 0,
+            oversized: None,
+            at_start: true,
+            limit: limits.message,
+            discard: limits.discard,
+        }
     }
 
-    /// Where to read to. Never empty. Call when [`Frames::next`] has nothing more.
+    /// Where to read to. Never empty, and never more than one read. Call when [`Frames::next`] has nothing more.
     pub fn space(&mut self) -> &mut [u8] {
         if self.taken == self.filled {
             (self.taken, self.filled, self.searched) = (0, 0, 0);
@@ -57,14 +86,37 @@ impl Frames {
             self.searched -= self.taken;
             self.taken = 0;
         }
-        if self.filled == 0 && self.buffer.len() > 8 * USUAL {
-            self.buffer = vec![0; USUAL];
+        if self.filled == 0 && self.buffer.len() > USUAL {
+            self.begin_buffer();
+            self.charge = self.budget.empty();
         }
         if self.filled == self.buffer.len() {
-            let larger = (self.buffer.len() * 2).min(self.limit + USUAL).max(self.filled + READ);
-            self.buffer.resize(larger, 0);
+            self.grow();
         }
-        &mut self.buffer[self.filled..]
+        let end = self.buffer.len().min(self.filled + READ);
+        &mut self.buffer[self.filled..end]
+    }
+
+    /// Makes room for a longer line. Where the budget has none, the line is followed to its end without being kept.
+    fn grow(&mut self) {
+        let larger = (self.buffer.len() * 2).min(self.limit + USUAL).max(self.filled + READ);
+        match self.charge.resize(larger - USUAL) {
+            Ok(()) => {
+                self.buffer.reserve_exact(larger - self.buffer.len());
+                self.buffer.resize(larger, 0);
+            }
+            Err(exceeded) => {
+                self.oversize(Excess::Budget(exceeded));
+                self.begin_buffer();
+                self.charge = self.budget.empty();
+                (self.taken, self.filled, self.searched) = (0, 0, 0);
+            }
+        }
+    }
+
+    /// Begins a buffer of the usual size and gives the one before.
+    fn begin_buffer(&mut self) -> Vec<u8> {
+        std::mem::replace(&mut self.buffer, vec![0; USUAL])
     }
 
     /// Says how much was read.
@@ -84,12 +136,12 @@ impl Frames {
             self.searched = end + 1;
             if let Some(mut oversized) = self.oversized.take() {
                 oversized.scanner.push(&self.buffer[start..end]);
-                return Some(Frame::Oversized(oversized.scanner.glimpse()));
+                return Some(Frame::Oversized(oversized.scanner.glimpse(), oversized.excess));
             }
             if end - start > self.limit {
                 let mut scanner = Scanner::new();
                 scanner.push(&self.buffer[start..end]);
-                return Some(Frame::Oversized(scanner.glimpse()));
+                return Some(Frame::Oversized(scanner.glimpse(), Excess::Message));
             }
             let at_start = std::mem::replace(&mut self.at_start, false);
             let line = self.buffer[start..end].trim_ascii();
@@ -98,6 +150,9 @@ impl Frames {
                 // Borrowed anew, since the borrow checker cannot see that the loop ends here.
                 let from = line.as_ptr() as usize - self.buffer.as_ptr() as usize;
                 let length = line.len();
+                if length >= LARGE && self.buffer.len() > USUAL {
+                    return Some(Frame::Large(self.hand_on().slice(from..from + length)));
+                }
                 return Some(Frame::Line(&self.buffer[from..from + length]));
             }
         }
@@ -121,21 +176,45 @@ impl Frames {
         if self.oversized.is_none() && pending <= self.limit {
             return None;
         }
-        let oversized = self.oversized.get_or_insert_with(|| Oversized { scanner: Scanner::new(), length: 0 });
-        oversized.scanner.push(&self.buffer[self.taken..self.filled]);
-        oversized.length += pending;
+        let length = self.oversize(Excess::Message);
+        (length > self.discard).then_some(Frame::Endless)
+    }
+
+    /// Follows a line without keeping it, and says how long it is by now.
+    fn oversize(&mut self, excess: Excess) -> usize {
+        let pending = &self.buffer[self.taken..self.filled];
+        let oversized = self.oversized.get_or_insert_with(|| Oversized { scanner: Scanner::new(), length: 0, excess });
+        oversized.scanner.push(pending);
+        oversized.length += pending.len();
         self.taken = self.filled;
-        (oversized.length > self.discard).then_some(Frame::Endless)
+        oversized.length
+    }
+
+    /// Gives the buffer away and goes on with what follows the line, which is no more than one read.
+    fn hand_on(&mut self) -> Bytes {
+        let rest = self.taken..self.filled;
+        let length = rest.len();
+        let large = self.begin_buffer();
+        self.buffer[..length].copy_from_slice(&large[rest]);
+        (self.taken, self.filled, self.searched) = (0, length, 0);
+        let charge = std::mem::replace(&mut self.charge, self.budget.empty());
+        charged(large, charge)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::ByteBudget;
 
     /// Feeds pieces and collects what comes out, lines as text.
     fn check(limit: usize, discard: usize, pieces: &[&[u8]]) -> Vec<String> {
-        let mut frames = Frames::new(limit, discard);
+        check_within(&ByteBudget::new(64 << 20), limit, discard, pieces)
+    }
+
+    fn check_within(budget: &ByteBudget, limit: usize, discard: usize, pieces: &[&[u8]]) -> Vec<String> {
+        let limits = Limits { message: limit, discard, ..Limits::default() };
+        let mut frames = Frames::new(&limits, budget.of_server(64 << 20));
         let mut out = Vec::new();
         for piece in pieces {
             let mut piece = *piece;
@@ -148,8 +227,13 @@ mod tests {
                 while let Some(frame) = frames.next() {
                     out.push(match frame {
                         Frame::Line(line) => String::from_utf8_lossy(line).into_owned(),
-                        Frame::Oversized(Glimpse { id, .. }) => {
-                            format!("oversized {}", String::from_utf8_lossy(&id.unwrap_or_default()))
+                        Frame::Large(line) => String::from_utf8_lossy(&line).into_owned(),
+                        Frame::Oversized(Glimpse { id, .. }, excess) => {
+                            let id = String::from_utf8_lossy(&id.unwrap_or_default()).into_owned();
+                            match excess {
+                                Excess::Message => format!("oversized {id}"),
+                                Excess::Budget(exceeded) => format!("{exceeded}: {id}"),
+                            }
                         }
                         Frame::Endless => "endless".to_owned(),
                     });
@@ -188,5 +272,21 @@ mod tests {
         let id_last = [br#"{"result":""#.as_slice(), &[b'y'; 500], b"\",\"id\":", b"42}\nnext\n"];
         assert_eq!(check(100, 1000, &id_last), ["oversized 42", "next"]);
         assert_eq!(check(100, 1000, &[&[b'z'; 2000]]), ["endless"]);
+    }
+
+    #[test]
+    fn a_line_that_outgrows_the_budget_costs_itself_and_gives_everything_back() {
+        let budget = ByteBudget::new(6 << 20);
+        let line = |id: u32, length: usize| format!("{{\"id\":{id},\"x\":\"{}\"}}\n", "x".repeat(length)).into_bytes();
+        let found = check_within(&budget, 8 << 20, 64 << 20, &[&line(1, 5 << 20), &line(2, 7 << 20), b"next\n"]);
+        assert_eq!(found[0].len(), line(1, 5 << 20).len() - 1);
+        assert_eq!(found[1..], ["more than 6291456 bytes of all servers at once: 2", "next"]);
+        assert_eq!(budget.used(), 0);
+        let held = budget.of_server(6 << 20).charge(5 << 20).unwrap();
+        let found = check_within(&budget, 8 << 20, 64 << 20, &[&line(1, 2 << 20), &line(2, 300_000), b"next\n"]);
+        assert_eq!(found[0], "more than 6291456 bytes of all servers at once: 1");
+        assert_eq!((found[1].len(), &found[2][..]), (line(2, 300_000).len() - 1, "next"), "the usual buffer is free");
+        drop(held);
+        assert_eq!(budget.used(), 0);
     }
 }

@@ -61,7 +61,8 @@ async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCaus
     if let Some(log) = &log {
         log.note(ProcessNote::Started(facts.pid));
     }
-    let stderr_reader = stderr::drain(streams.stderr, ring.clone()).map_err(ConnectCause::Spawn)?;
+    let stderr_reader =
+        stderr::drain(streams.stderr, ring.clone(), engine.budget().clone()).map_err(ConnectCause::Spawn)?;
     let (mut exit, told) = (process.exit(), link.clone());
     tokio::spawn(async move { told.server_exited(driver::exited(&mut exit).await) });
     let (done, ended) = watch::channel(false);

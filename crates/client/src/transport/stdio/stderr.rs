@@ -12,9 +12,17 @@ use tokio::io::Interest;
 use tokio::task::AbortHandle;
 use wharf_spec::Redactor;
 
+use crate::budget::ServerBudget;
 use crate::guard::watched;
 use crate::limits::Limits;
+use crate::pace::Pace;
 use crate::process_log::{Logging, ProcessNote};
+
+/// Reads in a row, and lines, before others get their turn.
+const READS_PER_TURN: usize = 8;
+const LINES_PER_TURN: usize = 64;
+/// Lines kept, however short they are.
+const MAX_LINES: usize = 4096;
 
 /// The last lines, each cut and all together bounded.
 pub(super) struct Ring {
@@ -48,13 +56,20 @@ impl Ring {
         self.log.is_some()
     }
 
-    fn push(&mut self, mut bytes: &[u8]) {
-        while let Some(end) = memchr::memchr(b'\n', bytes) {
+    /// Takes bytes up to a number of lines, and gives those that are left.
+    fn push<'a>(&mut self, mut bytes: &'a [u8], pace: &Pace) -> &'a [u8] {
+        for _ in 0..LINES_PER_TURN {
+            let Some(end) = memchr::memchr(b'\n', bytes) else {
+                self.extend(bytes);
+                pace.spend(bytes.len());
+                return &[];
+            };
             self.extend(&bytes[..end]);
             self.end_line();
+            pace.spend(end);
             bytes = &bytes[end + 1..];
         }
-        self.extend(bytes);
+        bytes
     }
 
     fn extend(&mut self, bytes: &[u8]) {
@@ -73,7 +88,7 @@ impl Ring {
         }
         self.kept += line.len() + 1;
         self.lines.push_back(line);
-        while self.kept > self.limit {
+        while self.kept > self.limit || self.lines.len() > MAX_LINES {
             let Some(oldest) = self.lines.pop_front() else { break };
             self.kept -= oldest.len() + 1;
         }
@@ -104,16 +119,31 @@ impl Ring {
 }
 
 /// Reads until the end, in a task that the caller stops when it needs no more.
-pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<Ring>>) -> io::Result<StderrReader> {
+pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<Ring>>, budget: ServerBudget) -> io::Result<StderrReader> {
     let stderr = watched(stderr, Interest::READABLE)?;
     let task = tokio::spawn(async move {
         let locked = || ring.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = vec![0; 32 << 10];
+        let mut reads = 0usize;
         loop {
+            reads += 1;
+            if reads.is_multiple_of(READS_PER_TURN) {
+                tokio::task::yield_now().await;
+            }
             let Ok(mut ready) = stderr.readable().await else { return locked().end() };
             match ready.try_io(|stderr| Ok(rustix::io::read(stderr.get_ref(), &mut buffer)?)) {
                 Ok(Ok(0)) => return locked().end(),
-                Ok(Ok(count)) => locked().push(&buffer[..count]),
+                Ok(Ok(count)) => {
+                    let mut rest = &buffer[..count];
+                    while !rest.is_empty() {
+                        rest = locked().push(rest, budget.pace());
+                        match budget.pace().pause() {
+                            Some(pause) => tokio::time::sleep(pause).await,
+                            None if rest.is_empty() => {}
+                            None => tokio::task::yield_now().await,
+                        }
+                    }
+                }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(Err(_)) => return locked().end(),
                 Err(_would_block) => {}
@@ -156,22 +186,36 @@ mod tests {
         Ring::new(&limits, Arc::new(redactor), None)
     }
 
+    fn push(ring: &mut Ring, mut bytes: &[u8]) {
+        let pace = Pace::new();
+        while !bytes.is_empty() {
+            bytes = ring.push(bytes, &pace);
+        }
+    }
+
     #[test]
     fn the_ring_keeps_the_end_within_its_bound() {
         let mut ring = ring(8, 16, "");
-        ring.push(b"one\ntwo\n\nthree is long\nfour");
+        push(&mut ring, b"one\ntwo\n\nthree is long\nfour");
         assert_eq!(ring.tail(9), ["two", "three is", "four"]);
         assert_eq!(ring.tail(1), ["four"]);
-        ring.push(&[b'x'; 100_000]);
+        push(&mut ring, &[b'x'; 100_000]);
         assert!(ring.current.len() <= 8 && ring.kept <= 16);
+    }
+
+    #[test]
+    fn empty_lines_are_bounded_by_their_number() {
+        let mut ring = ring(64 << 10, 256 << 10, "");
+        push(&mut ring, &[b'\n'; 300_000]);
+        assert_eq!(ring.lines.len(), MAX_LINES);
     }
 
     #[test]
     fn no_secret_is_kept_whole_or_in_part() {
         let mut ring = ring(16, 100, "hush-hush");
-        ring.push(b"a hush-hush b\n12345678 hush-h");
+        push(&mut ring, b"a hush-hush b\n12345678 hush-h");
         assert_eq!(ring.tail(9), ["a *** b", "12345678 ***"]);
-        ring.push(b"ush\nsay: hush-hush");
+        push(&mut ring, b"ush\nsay: hush-hush");
         assert_eq!(ring.tail(9), ["a *** b", "12345678 ***", "say: ***"]);
         assert!(ring.lines.iter().all(|line| !line.contains("hush")));
     }

@@ -1,0 +1,59 @@
+//! The beginnings of texts that a server sends: errors and reports are kept only so far.
+
+use serde_json::value::RawValue;
+use wharf_wire::{Bounds, DecodeError, RpcError};
+
+/// Bytes of an error's message and of a progress report's that are kept; the rest is cut off.
+pub(super) const MAX_MESSAGE: usize = 16 << 10;
+
+/// A large error without its data, and without copying all of its message.
+pub(super) fn large_error(error: &[u8], bounds: &Bounds) -> Result<RpcError, DecodeError> {
+    #[derive(serde::Deserialize)]
+    struct Shape<'a> {
+        code: i64,
+        #[serde(borrow, default)]
+        message: Option<&'a RawValue>,
+    }
+    bounds.check(error).map_err(DecodeError::TooComplex)?;
+    let Shape { code, message } = serde_json::from_slice(error).map_err(DecodeError::Shape)?;
+    let message = message.map(|message| beginning(message.get())).unwrap_or_default();
+    Ok(RpcError { code, message, data: None })
+}
+
+/// The beginning of a JSON string: as much of it as ends between two of its characters.
+fn beginning(json: &str) -> String {
+    let most = json.floor_char_boundary(MAX_MESSAGE);
+    let ends = (1..=most).rev().filter(|end| json.is_char_boundary(*end));
+    // An escape has at most twelve characters.
+    ends.take(12).find_map(|end| serde_json::from_str(&format!("{}\"", &json[..end])).ok()).unwrap_or_default()
+}
+
+/// The beginning of a text of the server's.
+pub(super) fn cut(mut text: String) -> String {
+    if text.len() > MAX_MESSAGE {
+        text.truncate(text.floor_char_boundary(MAX_MESSAGE));
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_error_keeps_its_code_and_the_beginning_of_its_message() {
+        for (character, expected) in [("x", "x"), ("\\ud83d\\ude00", "😀"), ("\\n", "\n"), ("ü", "ü")] {
+            let text = format!(r#"{{"code":-7,"message":"{}","data":{{"a":1}}}}"#, character.repeat(100_000));
+            let error = large_error(text.as_bytes(), &Bounds::default()).unwrap();
+            assert_eq!((error.code, error.data), (-7, None));
+            let length = error.message.len();
+            assert!(length > MAX_MESSAGE / 4 && length <= MAX_MESSAGE, "{expected}: {length}");
+            assert_eq!(error.message, expected.repeat(length / expected.len()));
+        }
+        let short = large_error(br#"{"code":1,"message":"a"}"#, &Bounds::default()).unwrap();
+        assert_eq!(short.message, "a");
+        assert!(large_error(br#"{"message":"a"}"#, &Bounds::default()).is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! How fast a server may send what no call waits for, and large messages: reading from it pauses where it is faster.
+//!
+//! Small answers to calls cost nothing here, so that calls are as fast as their server is.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Bytes a second.
+const RATE: u64 = 8 << 20;
+/// How far ahead of that a server may be with large messages: 16 MiB.
+const AHEAD_LARGE: Duration = Duration::from_secs(2);
+/// How far ahead with everything else: 80 MiB.
+const AHEAD: Duration = Duration::from_secs(10);
+/// What each message or line costs besides its bytes.
+const OVERHEAD: usize = 128;
+
+/// What one server has sent, as the time at which it would have been sent at the rate it is allowed.
+pub(crate) struct Pace {
+    began: Instant,
+    /// Nanoseconds since the beginning.
+    due: AtomicU64,
+    /// The same for large messages.
+    due_large: AtomicU64,
+}
+
+impl Pace {
+    pub fn new() -> Self {
+        Self { began: Instant::now(), due: AtomicU64::new(0), due_large: AtomicU64::new(0) }
+    }
+
+    /// Counts a message or a line of this many bytes that no call waits for.
+    pub fn spend(&self, bytes: usize) {
+        self.count(&self.due, bytes);
+    }
+
+    /// Counts this many bytes of a large message.
+    pub fn spend_large(&self, bytes: usize) {
+        self.count(&self.due_large, bytes);
+    }
+
+    fn count(&self, due: &AtomicU64, bytes: usize) {
+        let cost = (bytes.saturating_add(OVERHEAD) as u64).saturating_mul(1_000_000_000) / RATE;
+        let now = self.now();
+        let _ = due.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due| Some(due.max(now) + cost));
+    }
+
+    /// How long to wait before more is read, if at all.
+    pub fn pause(&self) -> Option<Duration> {
+        let (due, large) = (self.due.load(Ordering::Relaxed), self.due_large.load(Ordering::Relaxed));
+        // Nothing was ever counted: the usual case needs no clock.
+        if due == 0 && large == 0 {
+            return None;
+        }
+        let now = self.now();
+        let pause = |due: u64, ahead| Duration::from_nanos(due.saturating_sub(now)).saturating_sub(ahead);
+        Some(pause(due, AHEAD).max(pause(large, AHEAD_LARGE))).filter(|pause| !pause.is_zero())
+    }
+
+    /// Whether the server sends faster than it is allowed, if only for a moment.
+    pub fn is_ahead(&self) -> bool {
+        let due = self.due.load(Ordering::Relaxed);
+        due != 0 && due > self.now()
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_faster_than_its_rate_is_paused_until_it_is_not() {
+        let pace = Pace::new();
+        assert_eq!((pace.pause(), pace.is_ahead()), (None, false));
+        pace.spend((80 << 20) - OVERHEAD);
+        assert_eq!((pace.pause(), pace.is_ahead()), (None, true), "so much at once is fine");
+        pace.spend((4 << 20) - OVERHEAD);
+        assert_eq!(pace.pause(), Some(Duration::from_millis(500)));
+        tokio::time::advance(Duration::from_millis(500)).await;
+        assert_eq!(pace.pause(), None);
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        assert!(!pace.is_ahead());
+        pace.spend(80 << 20);
+        assert!(pace.pause().is_some(), "time that went by quietly is not saved up for more than that");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_messages_have_a_pace_of_their_own() {
+        let pace = Pace::new();
+        pace.spend_large((16 << 20) - OVERHEAD);
+        assert_eq!((pace.pause(), pace.is_ahead()), (None, false));
+        pace.spend_large((1 << 20) - OVERHEAD);
+        assert_eq!(pace.pause(), Some(Duration::from_millis(125)));
+    }
+}
