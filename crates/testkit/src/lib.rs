@@ -14,6 +14,7 @@ pub mod authd;
 pub mod below;
 pub mod cases;
 pub mod faultd;
+pub mod flood;
 pub mod http_cases;
 pub mod modeld;
 pub mod oracle;

@@ -17,23 +17,26 @@ struct Proof {
     test: &'static str,
     /// Which of its cases.
     filter: Option<&'static str>,
+    /// How often each case is run; for `memory`, how many seconds.
     runs: usize,
 }
 
-const PROOFS: [Proof; 6] = [
+const PROOFS: [Proof; 7] = [
     Proof { name: "faults", package: "wharf-client", test: "faults", filter: Some("/stdio/"), runs: 20 },
     Proof { name: "http", package: "wharf-client", test: "faults", filter: Some("/http/"), runs: 20 },
     Proof { name: "sse", package: "wharf-client", test: "faults", filter: Some("/sse/"), runs: 20 },
     Proof { name: "processes", package: "wharf-cli", test: "ends", filter: None, runs: 5 },
     Proof { name: "config", package: "wharf-config", test: "torture", filter: None, runs: 20 },
     Proof { name: "auth", package: "wharf-auth", test: "torture", filter: None, runs: 20 },
+    Proof { name: "memory", package: "wharf", test: "memory", filter: None, runs: 6 },
 ];
 
 pub fn prove(words: &[&str]) -> Outcome {
     let (which, runs) = parse(words)?;
     let tables = target().join("reliability");
     fs::create_dir_all(&tables)?;
-    let home = peers::install()?;
+    // Only `memory` needs none of the SDKs of others.
+    let home = if which == "memory" { target().join("peers") } else { peers::install()? };
     let mut failures = Vec::new();
     for proof in PROOFS.iter().filter(|proof| which == "all" || which == proof.name) {
         if let Err(failure) = repeat(proof, runs.unwrap_or(proof.runs), &tables, &home) {
@@ -55,7 +58,9 @@ fn parse<'a>(words: &[&'a str]) -> Outcome<(&'a str, Option<usize>)> {
             "--runs" => runs = Some(number("--runs", words.next())?),
             name if name == "all" || PROOFS.iter().any(|proof| proof.name == name) => which = name,
             other => {
-                return Err(format!("prove: faults, http, sse, processes, config, auth or all, not {other}").into());
+                return Err(
+                    format!("prove: faults, http, sse, processes, config, auth, memory or all, not {other}").into()
+                );
             }
         }
     }
@@ -166,6 +171,7 @@ mod tests {
         assert_eq!(parse(&["processes", "--runs", "3"]).unwrap(), ("processes", Some(3)));
         assert_eq!(parse(&["config"]).unwrap(), ("config", None));
         assert_eq!(parse(&["auth"]).unwrap(), ("auth", None));
+        assert_eq!(parse(&["memory"]).unwrap(), ("memory", None));
         assert!(parse(&["--runs"]).is_err());
         assert!(parse(&["everything"]).is_err());
     }

@@ -1,0 +1,130 @@
+//! Measures cells and says which of them stay within the bounds.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::cell::{Cell, MAX_PEAK, MAX_RATIO, Measured, all};
+
+/// Cells that every run of the tests looks at.
+const USUAL: [&str; 4] = ["stdio/lists/5", "stdio/results/5", "http/all/5", "sse/lists/1"];
+/// Seconds of each of them.
+const USUAL_SECONDS: u64 = 3;
+
+#[derive(Default)]
+struct Arguments {
+    filter: Option<String>,
+    seconds: Option<u64>,
+    table: Option<PathBuf>,
+}
+
+/// Gives the exit code.
+pub fn run(words: impl Iterator<Item = String>) -> i32 {
+    let arguments = parse(words);
+    let seconds = arguments.seconds.unwrap_or(USUAL_SECONDS);
+    let is_wanted = |cell: &Cell| match &arguments.filter {
+        Some(filter) => cell.name().contains(filter.as_str()),
+        None => arguments.table.is_some() || USUAL.contains(&cell.name().as_str()),
+    };
+    let (mut rows, mut failed) = (Vec::new(), 0);
+    for cell in all().into_iter().filter(is_wanted) {
+        let (row, is_within) = match arguments.table {
+            Some(_) => compare(cell, seconds),
+            None => look(cell, seconds),
+        };
+        failed += usize::from(!is_within);
+        rows.push(row);
+    }
+    if let Some(path) = &arguments.table {
+        std::fs::write(path, table(&rows, failed, seconds).to_string()).unwrap();
+    }
+    println!("memory: {} cells, {failed} over a bound", rows.len());
+    i32::from(failed > 0)
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Arguments {
+    let mut arguments = Arguments::default();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--runs" => arguments.seconds = words.next().and_then(|word| word.parse().ok()),
+            "--table" => arguments.table = words.next().map(PathBuf::from),
+            flag if flag.starts_with('-') => {}
+            filter => arguments.filter = Some(filter.to_owned()),
+        }
+    }
+    arguments
+}
+
+/// Memory alone: how long calls take says little while other tests run.
+fn look(cell: Cell, seconds: u64) -> (Value, bool) {
+    let measured = cell.measure(seconds);
+    let is_within = measured.peak <= MAX_PEAK && measured.calls > 0;
+    println!("memory: {}: {} KiB above idle (at most {MAX_PEAK})", cell.name(), measured.peak);
+    measured.failures.iter().for_each(|failure| println!("memory:   {failure}"));
+    (json!([cell.name(), measured.peak]), is_within)
+}
+
+fn compare(cell: Cell, seconds: u64) -> (Value, bool) {
+    let flooded = cell.measure(seconds);
+    let beside = cell.measure_beside(&flooded, seconds);
+    let ratio = ratio(&flooded, &beside);
+    let is_within = flooded.peak <= MAX_PEAK && ratio <= MAX_RATIO;
+    let row = json!([
+        cell.form,
+        cell.kind.as_str(),
+        cell.count,
+        format!("{:.1}", megabytes(flooded.peak)),
+        format!("{:.2}", milliseconds(&flooded)),
+        format!("{:.2}", milliseconds(&beside)),
+        format!("{ratio:.2}"),
+        flooded.calls,
+        format!("{:.2}", thousandths(flooded.millicores)),
+        format!("{:.2}", thousandths(beside.millicores)),
+        if is_within { "held" } else { "over" },
+    ]);
+    println!("memory: {row}");
+    (row, is_within)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "it is only shown")]
+fn ratio(flooded: &Measured, beside: &Measured) -> f64 {
+    flooded.p99 as f64 / beside.p99.max(1) as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "it is only shown")]
+fn thousandths(number: u64) -> f64 {
+    number as f64 / 1000.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "it is only shown")]
+fn megabytes(kib: u64) -> f64 {
+    kib as f64 / 1024.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "it is only shown")]
+fn milliseconds(measured: &Measured) -> f64 {
+    measured.p99 as f64 / 1000.0
+}
+
+fn table(rows: &[Value], failed: usize, seconds: u64) -> Value {
+    let profile = if cfg!(debug_assertions) { "dev profile of this workspace" } else { "release profile" };
+    json!({
+        "title": "Servers that send as much as they can",
+        "columns": [
+            "transport", "what floods", "servers", "peak above idle, MiB", "p99 of a healthy server, ms",
+            "p99 beside as much processor time, ms", "ratio", "calls", "processors used", "processors used beside", "within 128 MiB and 2×",
+        ],
+        "rows": rows,
+        "failed": failed,
+        "notes": [
+            format!(
+                "Each row runs one host for {seconds} s with a healthy stdio server, called every 4 ms, beside servers that \
+                 flood, each with four calls under way at once; one reader of the host's events never reads. Idle is the \
+                 resident memory with the healthy server alone. The comparison is the same host and healthy server beside \
+                 an unconnected process that uses as much processor time as the host and the flooding servers did, on as \
+                 many threads as could run at once then. \
+                 Built with the {profile}."
+            ),
+        ],
+    })
+}

@@ -1,0 +1,128 @@
+//! The server over HTTP: one thread a connection, requests read by hand.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::exit;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::messages::answer;
+use super::{Kind, send_remarks};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Streamable,
+    /// HTTP+SSE: every answer comes on the one stream.
+    Sse,
+}
+
+/// The stream on which a server of the older form answers.
+type Stream = Arc<Mutex<Option<TcpStream>>>;
+
+pub fn serve(kind: Kind, form: Form) -> ! {
+    let Ok(listener) = TcpListener::bind("127.0.0.1:0") else { exit(1) };
+    let Ok(address) = listener.local_addr() else { exit(1) };
+    println!("http://{address}/mcp");
+    let stream = Stream::default();
+    std::thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            let stream = Arc::clone(&stream);
+            std::thread::spawn(move || converse(&connection, kind, form, &stream));
+        }
+    });
+    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+    exit(0)
+}
+
+fn converse(connection: &TcpStream, kind: Kind, form: Form, stream: &Stream) {
+    let _ = connection.set_nodelay(true);
+    let mut reader = BufReader::new(connection);
+    while let Some((is_get, body)) = request(&mut reader) {
+        let went = match (is_get, form) {
+            (true, _) => return open_stream(connection, kind, form, stream),
+            (false, Form::Streamable) => reply(connection, kind, &body),
+            (false, Form::Sse) => post(connection, kind, &body, stream),
+        };
+        if went.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads one request: whether it is a GET, and its body.
+fn request(reader: &mut impl BufRead) -> Option<(bool, Vec<u8>)> {
+    let (mut line, mut length) = (String::new(), 0);
+    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+    let is_get = line.starts_with("GET");
+    loop {
+        line.clear();
+        reader.read_line(&mut line).ok()?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((is_get, body))
+}
+
+/// Answers in JSON, or every other time as a stream of one event.
+fn reply(mut connection: &TcpStream, kind: Kind, body: &[u8]) -> std::io::Result<()> {
+    let message: Value = serde_json::from_slice(body).unwrap_or_default();
+    let Some(answer) = answer(kind, &message, "2025-11-25") else {
+        return connection.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
+    };
+    let (media, text) = match message["id"].as_u64().unwrap_or_default() / 2 % 2 {
+        0 => ("application/json", answer),
+        _ => ("text/event-stream", format!("data: {answer}\n\n")),
+    };
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {}\r\n\r\n", text.len());
+    connection.write_all(head.as_bytes())?;
+    connection.write_all(text.as_bytes())
+}
+
+/// Takes a message of the older form and answers on the stream.
+fn post(mut connection: &TcpStream, kind: Kind, body: &[u8], stream: &Stream) -> std::io::Result<()> {
+    connection.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")?;
+    let message: Value = serde_json::from_slice(body).unwrap_or_default();
+    if let Some(answer) = answer(kind, &message, "2024-11-05") {
+        send(stream, &answer);
+    }
+    Ok(())
+}
+
+fn open_stream(mut connection: &TcpStream, kind: Kind, form: Form, stream: &Stream) {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    let endpoint = if form == Form::Sse { "event: endpoint\ndata: /mcp\n\n" } else { "" };
+    if connection.write_all(format!("{head}{endpoint}").as_bytes()).is_err() {
+        return;
+    }
+    // The older form has one stream at a time; each stream of the newer one is for remarks alone.
+    let own = if form == Form::Sse { Arc::clone(stream) } else { Stream::default() };
+    *own.lock().unwrap_or_else(PoisonError::into_inner) = connection.try_clone().ok();
+    if form == Form::Sse {
+        // The opening comes first.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    send_remarks(kind, &|remark| send(&own, remark));
+    let _ = connection.read(&mut [0]);
+}
+
+fn send(stream: &Stream, message: &str) -> bool {
+    let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(open) = stream.as_mut() else { return false };
+    let sent = open
+        .write_all(b"data: ")
+        .and_then(|()| open.write_all(message.as_bytes()))
+        .and_then(|()| open.write_all(b"\n\n"));
+    if sent.is_err() {
+        *stream = None;
+    }
+    sent.is_ok()
+}

@@ -1,0 +1,132 @@
+//! What the server says.
+
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use super::Kind;
+
+/// Just below the 8 MiB of one message.
+const LARGE: usize = 8_300_000;
+/// Pages of a list that stays within its bounds, tools on each, and bytes of each: 3.6 MB of the 4 MiB.
+const PAGES: usize = 3;
+const ITEMS: usize = 60;
+const DESCRIPTION: usize = 20_000;
+
+/// The answer to a request; nothing for whatever else comes.
+pub fn answer(kind: Kind, message: &Value, revision: &str) -> Option<String> {
+    let id = &message["id"];
+    let method = message["method"].as_str()?;
+    if id.is_null() {
+        return None;
+    }
+    let cursor = message["params"]["cursor"].as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
+    let result = match method {
+        "initialize" => opening(kind, revision),
+        "tools/list" if kind.is(Kind::Lists) => full_page("tools", cursor),
+        "tools/list" => r#"{"tools":[{"name":"flood","inputSchema":{"type":"object"}}]}"#.to_owned(),
+        "prompts/list" if kind.is(Kind::Lists) => full_page("prompts", cursor),
+        "prompts/list" => r#"{"prompts":[]}"#.to_owned(),
+        "resources/list" if kind.is(Kind::Lists) => endless_page("resources", "uri", cursor),
+        "resources/list" => r#"{"resources":[]}"#.to_owned(),
+        "resources/templates/list" if kind.is(Kind::Lists) => endless_page("resourceTemplates", "uriTemplate", cursor),
+        "resources/templates/list" => r#"{"resourceTemplates":[]}"#.to_owned(),
+        "tools/call" => return Some(call(kind, id)),
+        "ping" | "logging/setLevel" | "resources/subscribe" => "{}".to_owned(),
+        _ => return Some(error(id, -32601, "no such method")),
+    };
+    Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+}
+
+fn opening(kind: Kind, revision: &str) -> String {
+    let instructions = if kind.is(Kind::Lists) { "i".repeat(900_000) } else { String::new() };
+    json!({
+        "protocolVersion": revision,
+        "capabilities": {
+            "tools": { "listChanged": true },
+            "resources": { "listChanged": true, "subscribe": true },
+            "prompts": { "listChanged": true },
+            "logging": {},
+        },
+        "serverInfo": { "name": "flood", "version": "1" },
+        "instructions": instructions,
+    })
+    .to_string()
+}
+
+/// One of a few pages that together stay within the bounds of a list.
+fn full_page(list: &str, page: usize) -> String {
+    let description = "word ".repeat(DESCRIPTION / 5);
+    let items: Vec<String> = (0..ITEMS)
+        .map(|item| {
+            let name = if page + item == 0 { "flood".to_owned() } else { format!("t{page}_{item}") };
+            format!(r#"{{"name":"{name}","description":"{description}","inputSchema":{{"type":"object"}}}}"#)
+        })
+        .collect();
+    let next = if page + 1 < PAGES { format!(r#","nextCursor":"{}""#, page + 1) } else { String::new() };
+    format!(r#"{{"{list}":[{}]{next}}}"#, items.join(","))
+}
+
+/// A page of 7.4 MB, after which there is always another.
+fn endless_page(list: &str, key: &str, page: usize) -> String {
+    let description = "y".repeat(100_000);
+    let items: Vec<String> = (0..74)
+        .map(|item| format!(r#"{{"name":"r","{key}":"x:{page}/{item}","description":"{description}"}}"#))
+        .collect();
+    format!(r#"{{"{list}":[{}],"nextCursor":"{}"}}"#, items.join(","), page + 1)
+}
+
+fn call(kind: Kind, id: &Value) -> String {
+    let is_odd = id.as_u64().is_some_and(|id| id % 2 == 1);
+    if kind == Kind::Errors || (kind == Kind::All && is_odd) {
+        return error(id, -32000, large(is_odd));
+    }
+    let text = if kind.is(Kind::Results) { large(is_odd) } else { "ok" };
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#)
+}
+
+/// A large text in JSON: plain, or nothing but characters that are spelt out for a model.
+fn large(is_hidden: bool) -> &'static str {
+    static TEXTS: OnceLock<[String; 2]> = OnceLock::new();
+    let texts = TEXTS.get_or_init(|| {
+        let line = "a line of text\\n";
+        [line.repeat(LARGE / line.len()), "\u{200b}x".repeat(LARGE / 4)]
+    });
+    &texts[usize::from(is_hidden)]
+}
+
+fn error(id: &Value, code: i32, message: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{message}"}}}}"#)
+}
+
+/// One round of what the server says unprompted.
+pub fn remarks(kind: Kind) -> Vec<String> {
+    let notification = |method: &str, params: String| {
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{params}}}"#)
+    };
+    let changed =
+        ["tools", "prompts", "resources"].map(|list| notification(&format!("{list}/list_changed"), "{}".into()));
+    let mut remarks = Vec::new();
+    if kind.is(Kind::Lists) {
+        remarks.extend(changed.clone());
+    }
+    if kind.is(Kind::Notifications) {
+        let log =
+            |bytes: usize| notification("message", format!(r#"{{"level":"error","data":"{}"}}"#, "l".repeat(bytes)));
+        let progress = format!(r#"{{"progressToken":1,"progress":1,"message":"{}"}}"#, "p".repeat(1_000_000));
+        remarks.extend((0..20).map(|_| log(60_000)));
+        remarks.push(log(4_000_000));
+        remarks.extend(
+            (0..20).map(|n| notification("resources/updated", format!(r#"{{"uri":"x:{n}/{}"}}"#, "u".repeat(8_000)))),
+        );
+        remarks.push(notification("progress", progress));
+        remarks.extend((0..200).map(|_| log(10)));
+        remarks.extend(changed);
+        remarks.push(notification("unheard/of", format!(r#"{{"x":"{}"}}"#, large(false))));
+    }
+    if kind.is(Kind::Errors) {
+        remarks.push(error(&Value::Null, -32000, &"e".repeat(1_000_000)));
+        remarks.push(error(&Value::from(999_999_999), -32000, large(false)));
+    }
+    remarks
+}

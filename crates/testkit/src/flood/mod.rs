@@ -1,0 +1,120 @@
+//! `flood`: a server that sends as much as it can of one kind, over stdio, Streamable HTTP or HTTP+SSE.
+//!
+//! Blocking I/O and threads, as in [`crate::faultd`]. Lists are filled up to the bounds that Wharf documents or go on for
+//! ever, results and errors are as large as a message may be, everything unprompted comes without a pause.
+
+mod http;
+mod messages;
+
+use std::io::{BufRead, Write};
+use std::process::exit;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use messages::{answer, remarks};
+
+/// What is sent in large amounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing: a healthy server with one tool.
+    Quiet,
+    /// Lists: those of tools and prompts up to the bounds, the others without end; all of them change again and again.
+    Lists,
+    Results,
+    Notifications,
+    Errors,
+    /// Stdio only.
+    Stderr,
+    All,
+}
+
+impl Kind {
+    /// Every kind that floods.
+    pub const FLOODS: [Kind; 6] =
+        [Kind::Lists, Kind::Results, Kind::Notifications, Kind::Errors, Kind::Stderr, Kind::All];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Quiet => "quiet",
+            Kind::Lists => "lists",
+            Kind::Results => "results",
+            Kind::Notifications => "notifications",
+            Kind::Errors => "errors",
+            Kind::Stderr => "stderr",
+            Kind::All => "all",
+        }
+    }
+
+    fn find(name: &str) -> Option<Kind> {
+        [Kind::Quiet].into_iter().chain(Kind::FLOODS).find(|kind| kind.as_str() == name)
+    }
+
+    fn is(self, kind: Kind) -> bool {
+        self == kind || self == Kind::All
+    }
+}
+
+/// Runs the server on this process's stdin and stdout, or over HTTP until stdin ends: `stdio|http|sse KIND [MARK]`. Over
+/// HTTP the first line of stdout is its address.
+pub fn run(mut args: impl Iterator<Item = String>) -> ! {
+    let form = args.next().unwrap_or_default();
+    let Some(kind) = args.next().as_deref().and_then(Kind::find) else {
+        eprintln!("usage: flood stdio|http|sse quiet|lists|results|notifications|errors|stderr|all [MARK]");
+        exit(2)
+    };
+    match form.as_str() {
+        "http" => http::serve(kind, http::Form::Streamable),
+        "sse" => http::serve(kind, http::Form::Sse),
+        _ => serve_stdio(kind),
+    }
+}
+
+fn serve_stdio(kind: Kind) -> ! {
+    if kind.is(Kind::Stderr) {
+        std::thread::spawn(flood_stderr);
+    }
+    let mut is_flooding = false;
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        if let Some(answer) = answer(kind, &message, "2025-11-25") {
+            say(&answer);
+        }
+        if message["method"] == "notifications/initialized" && !std::mem::replace(&mut is_flooding, true) {
+            std::thread::spawn(move || send_remarks(kind, &say));
+        }
+    }
+    exit(0)
+}
+
+fn say(line: &str) -> bool {
+    let mut out = std::io::stdout().lock();
+    out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).is_ok()
+}
+
+/// Sends what nobody asked for, until it is not taken any longer.
+fn send_remarks(kind: Kind, send: &dyn Fn(&str) -> bool) {
+    let remarks = remarks(kind);
+    while !remarks.is_empty() {
+        for remark in &remarks {
+            if !send(remark) {
+                return;
+            }
+        }
+        if kind == Kind::Lists {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn flood_stderr() {
+    let long: Arc<str> = format!("{}\n", "e".repeat(200_000)).into();
+    let short = "\n".repeat(50_000) + &"a line\n".repeat(10_000);
+    loop {
+        let mut stderr = std::io::stderr().lock();
+        if stderr.write_all(long.as_bytes()).and_then(|()| stderr.write_all(short.as_bytes())).is_err() {
+            return;
+        }
+    }
+}
