@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Bytes a second.
+/// Bytes a second of what no call waits for.
 const RATE: u64 = 8 << 20;
-/// How far ahead of that a server may be with large messages: 16 MiB.
-const AHEAD_LARGE: Duration = Duration::from_secs(2);
+/// Bytes a second of large messages, which are mostly results that somebody asked for.
+const RATE_LARGE: u64 = 64 << 20;
+/// How far ahead of that a server may be with large messages: 64 MiB.
+const AHEAD_LARGE: Duration = Duration::from_secs(1);
 /// How far ahead with everything else: 80 MiB.
 const AHEAD: Duration = Duration::from_secs(10);
 /// What each message or line costs besides its bytes.
@@ -32,16 +34,16 @@ impl Pace {
 
     /// Counts a message or a line of this many bytes that no call waits for.
     pub fn spend(&self, bytes: usize) {
-        self.count(&self.due, bytes);
+        self.count(&self.due, bytes, RATE);
     }
 
     /// Counts this many bytes of a large message.
     pub fn spend_large(&self, bytes: usize) {
-        self.count(&self.due_large, bytes);
+        self.count(&self.due_large, bytes, RATE_LARGE);
     }
 
-    fn count(&self, due: &AtomicU64, bytes: usize) {
-        let cost = (bytes.saturating_add(OVERHEAD) as u64).saturating_mul(1_000_000_000) / RATE;
+    fn count(&self, due: &AtomicU64, bytes: usize, rate: u64) {
+        let cost = (bytes.saturating_add(OVERHEAD) as u64).saturating_mul(1_000_000_000) / rate;
         let now = self.now();
         let _ = due.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due| Some(due.max(now) + cost));
     }
@@ -92,9 +94,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn large_messages_have_a_pace_of_their_own() {
         let pace = Pace::new();
-        pace.spend_large((16 << 20) - OVERHEAD);
+        pace.spend_large((64 << 20) - OVERHEAD);
         assert_eq!((pace.pause(), pace.is_ahead()), (None, false));
-        pace.spend_large((1 << 20) - OVERHEAD);
+        pace.spend_large((8 << 20) - OVERHEAD);
         assert_eq!(pace.pause(), Some(Duration::from_millis(125)));
     }
 }

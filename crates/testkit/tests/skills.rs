@@ -210,7 +210,7 @@ async fn limits_show_before_anything_is_read() {
     for (name, resources, expected) in [
         ("most-files", filler(512, 0), None),
         ("too-many-files", filler(513, 0), Some("513 files, more than 512")),
-        ("ten-thousand-files", filler(10_000, 0), Some("10000 files, more than 512")),
+        ("thousand-files", filler(1_000, 0), Some("1000 files, more than 512")),
         ("most-bytes", filler(2, rest), None),
         ("too-many-bytes", filler(2, rest + 1), Some("more than 16777216 bytes")),
         ("overflow", filler(3, u64::MAX), Some("more than 16777216 bytes")),
@@ -229,6 +229,14 @@ async fn limits_show_before_anything_is_read() {
         }
         server.end().await;
     }
+    // An entry that is too large for a list does not even become a skill.
+    let mut script = script();
+    script["pages"][0][0]["resources"] = filler(10_000, 0);
+    let server = Server::start("ten-thousand-files", &script).await;
+    let listing = server.connection.list_skills().await.unwrap();
+    assert_eq!((listing.items.len(), server.log().await.len()), (0, 1));
+    assert!(listing.withheld[0].reason.starts_with("its definition has "), "{:?}", listing.withheld[0].reason);
+    server.end().await;
 }
 
 #[tokio::test]

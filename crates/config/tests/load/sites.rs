@@ -120,11 +120,14 @@ fn a_users_server_that_names_the_project_is_approved_once_per_directory() {
     assert_eq!(world.load().server("x").unwrap().approval, Approval::NotNeeded);
 }
 
+/// Something that changes after the approval, and what it is called.
+type Change = (&'static str, fn(&World));
+
 /// S1: an approval is compared again before every start.
 #[test]
 fn what_has_changed_since_it_was_approved_is_not_started() {
     let script = "#!/bin/sh\n";
-    let changes: [(&str, fn(&World)); 6] = [
+    let changes: [Change; 6] = [
         ("program", |world| std::fs::write(world.path("project/run"), "#!/bin/sh\nevil\n").unwrap()),
         ("script", |world| std::fs::write(world.path("project/real/script.py"), "evil").unwrap()),
         ("variables", |world| std::fs::write(world.path("project/vars"), "A=2\n").unwrap()),

@@ -1,7 +1,7 @@
 //! Relative paths in an entry that goes into the user's own configuration, where they would lead somewhere else than
 //! where they were typed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use wharf_spec::Untrusted;
@@ -25,7 +25,7 @@ pub async fn settle(session: &Session, scope: Scope, name: &str, entry: &mut Map
         let Some(Value::String(text)) = entry.get_mut(key) else { continue };
         let is_path = key != "command" || text.contains('/');
         if is_path && !text.starts_with(['/', '$', '~']) {
-            *text = here.join(&*text).display().to_string();
+            *text = here.join(&*text).components().collect::<PathBuf>().display().to_string();
         }
     }
     let found = relative_arguments(entry, here);

@@ -198,3 +198,23 @@ fn comments_survive() {
     let text = world.read(USER);
     assert!(text.contains("// mine") && text.contains("https://h/") && !text.contains("\"a\""), "{text}");
 }
+
+/// A server of the user's own starts elsewhere than where it was added: a relative program becomes absolute, and for
+/// relative arguments the project's directory is offered.
+#[test]
+fn relative_paths_of_a_global_server_are_noticed() {
+    let world = World::new();
+    let words = ["add", "files", "--scope", "global", "--", "./server", "."];
+    let ran = world.run(&words);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("`.` will not be found") && ran.stderr.contains("--cwd '${project}'"), "{ran:?}");
+    let server = world.path("home/project/server").display().to_string();
+    assert_eq!(entry(&world, USER, "files"), json!({"command": server, "args": ["."]}));
+    let words = ["add", "files", "--scope", "global", "--replace", "--", "./server", "."];
+    let mut terminal = at_terminal(&world.command(&words));
+    terminal.answer("approved once for each? [y/N] ", "y");
+    assert_eq!(terminal.end().code, Some(0));
+    assert_eq!(entry(&world, USER, "files"), json!({"command": server, "args": ["."], "cwd": "${project}"}));
+    // Adding it is the approval for the project it was added in.
+    assert!(world.run(&["list"]).stdout.contains("enabled"), "{:?}", world.run(&["list"]));
+}
