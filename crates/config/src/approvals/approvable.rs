@@ -8,7 +8,7 @@ use wharf_spec::{Fingerprint, HttpForm, Surroundings, Untrusted, find_program};
 use super::entry_points::CommandLine;
 use super::look::Contents;
 use super::{look, warnings};
-use crate::{Described, DescribedHttp, DescribedStdio, EntrySite, Oauth, Reach, Sited, env_file};
+use crate::{Described, DescribedHttp, DescribedStdio, EntrySite, Oauth, Reach, Sited, StartDirectory, env_file};
 
 /// The limit of an approval of a server that is started.
 const NOT_COVERED: &str = "not covered by your approval: modules, packages and programs that these files load or start, \
@@ -190,9 +190,19 @@ impl Facts<'_> {
         let file = find_program(command.as_ref(), path.as_ref(), &base, self.around).ok();
         self.program = file.and_then(|file| file.canonicalize().ok());
         self.add("program", self.program.as_deref().map_or_else(|| "not found".to_owned(), look::spelt));
-        if let Some(program) = self.program.clone() {
+        if let Some(program) = self.program.clone().filter(|program| self.binds(program)) {
             let content = self.contents.describe(&program);
             self.add("program file", content);
+        }
+    }
+
+    /// Whether an approval binds a file's content. Of a server of the user's own only files inside the project are bound: it
+    /// is approved for that directory, and everything else is the user's already.
+    fn binds(&self, file: &Path) -> bool {
+        let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        match self.site.start {
+            StartDirectory::Project(_) => true,
+            StartDirectory::Private(_) => whole(file).starts_with(whole(&self.site.project)),
         }
     }
 
@@ -204,7 +214,7 @@ impl Facts<'_> {
         let python_path = self.variable(stdio, "PYTHONPATH").unwrap_or_default();
         let python_path = std::env::split_paths(&python_path).map(|path| cwd.join(path)).collect();
         let line = CommandLine { words: &words, cwd: &cwd, python_path };
-        for (file, label) in line.entry_points() {
+        for (file, label) in line.entry_points().into_iter().filter(|(file, _)| self.binds(file)).collect::<Vec<_>>() {
             let named = format!("{label}, {}", look::spelt(&file));
             let content = self.contents.describe(&file);
             self.add_which("file", &named, content);

@@ -15,13 +15,13 @@ use super::warnings::program_name;
 const MAX_PACKAGE: u64 = 1 << 20;
 
 /// Launchers, and the files they read in the directory they start in.
-const LAUNCHER_FILES: [(&[&str], &[&str]); 8] = [
-    (
-        &["npm", "npx", "pnpm", "pnpx", "yarn"],
-        &["package.json", ".npmrc", ".yarnrc.yml", ".pnp.cjs", "pnpm-workspace.yaml"],
-    ),
+///
+/// `uvx` and `pipx` are not among them: tools that they run ignore the configuration of the directory.
+const LAUNCHER_FILES: [(&[&str], &[&str]); 9] = [
+    (&["npx", "pnpx"], &[".npmrc"]),
+    (&["npm", "pnpm", "yarn"], &["package.json", ".npmrc", ".yarnrc.yml", ".pnp.cjs", "pnpm-workspace.yaml"]),
     (&["bun", "bunx"], &["package.json", "bunfig.toml", ".npmrc"]),
-    (&["uv", "uvx", "pipx"], &["pyproject.toml", "uv.toml", "uv.lock", ".python-version", ".env"]),
+    (&["uv"], &["pyproject.toml", "uv.toml", "uv.lock", ".python-version", ".env"]),
     (&["deno"], &["deno.json", "deno.jsonc", "package.json"]),
     (&["cargo"], &["Cargo.toml", ".cargo/config.toml", ".cargo/config", "rust-toolchain.toml"]),
     (&["make", "gmake"], &["Makefile", "makefile", "GNUmakefile"]),

@@ -115,6 +115,18 @@ fn a_users_server_that_names_the_project_is_approved_once_per_directory() {
         world.places.project = world.path("home");
         assert_eq!(world.load().server("x").unwrap().approval, Approval::Needed, "{entry}");
     }
+    // The directory was approved: a change of the user's own program is no new question, one of a file in it is.
+    let world = World::new();
+    let own = world.write("home/own", "#!/bin/sh\n");
+    executable(&own);
+    let script = world.write("project/script.py", "one");
+    let entry = r#"{"command": "./own", "args": ["script.py"], "cwd": "${project}"}"#;
+    world.write("home/config.json", &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
+    approve(&world, "x");
+    std::fs::write(&own, "#!/bin/sh\n# updated\n").unwrap();
+    assert!(matches!(world.load().server("x").unwrap().approval, Approval::Approved(_)));
+    std::fs::write(script, "two").unwrap();
+    assert_eq!(world.load().server("x").unwrap().approval, Approval::Changed);
     let world = World::new();
     world.write("home/config.json", r#"{"mcpServers": {"x": {"command": "a", "args": ["$${project}"]}}}"#);
     assert_eq!(world.load().server("x").unwrap().approval, Approval::NotNeeded);
