@@ -5,7 +5,7 @@
 //! belongs to fails with [`BudgetExceeded`]. Small messages are not counted, so a server that sends none but those is
 //! not affected by the others.
 //!
-//! Large messages are read on a thread that may block, one at a time over all servers that share a budget: they keep
+//! Large messages are read on a thread of low priority, one at a time over all servers that share a budget: they keep
 //! neither the runtime's threads nor more than one processor from the others.
 
 use std::fmt;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
 
+use crate::low_priority::LowPriorityThread;
 use crate::pace::Pace;
 
 /// Bytes from this size on are counted.
@@ -58,13 +58,13 @@ impl std::error::Error for BudgetExceeded {}
 struct Counter {
     limit: usize,
     used: AtomicUsize,
-    /// Whose turn it is to read a large message.
-    turn: Semaphore,
+    /// Reads large messages.
+    reader: LowPriorityThread,
 }
 
 impl Counter {
     fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, used: AtomicUsize::new(0), turn: Semaphore::new(1) })
+        Arc::new(Self { limit, used: AtomicUsize::new(0), reader: LowPriorityThread::default() })
     }
 
     /// Counts more bytes, unless that exceeds the limit.
@@ -127,17 +127,15 @@ impl ServerBudget {
         &self.pace
     }
 
-    /// Does work on this many bytes of a message: at once where they are few, else when its turn comes and on a thread that
-    /// may block. Nothing where the runtime is shutting down.
+    /// Does work on this many bytes of a message: at once where they are few, else on the thread of low priority. Nothing
+    /// where the work panics or the runtime is shutting down.
     ///
-    /// Dropped while it waits, the work is not begun, or is finished without anybody to take what it gives.
+    /// Dropped while it waits, the work is done all the same, and its result is dropped.
     pub async fn work<T: Send + 'static>(&self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         if bytes < LARGE {
             return Some(work());
         }
-        // Never closed.
-        let _turn = self.host.turn.acquire().await.ok()?;
-        tokio::task::spawn_blocking(work).await.ok()
+        self.host.reader.run(work).await
     }
 
     /// A charge of nothing, to be resized.

@@ -19,6 +19,7 @@ mod flow;
 pub mod guard;
 mod limits;
 mod local;
+mod low_priority;
 mod options;
 mod pace;
 mod process_log;

@@ -176,6 +176,9 @@ impl Net {
             }
             refusals += 1;
             let _ = tokio::time::timeout(REFUSAL_TIME, response.body.collect(REFUSAL_BYTES)).await;
+            // The connection goes back to the pool in a task of its own: without a turn for it the next request would open
+            // another connection.
+            tokio::task::yield_now().await;
         }
     }
 

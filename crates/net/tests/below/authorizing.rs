@@ -138,7 +138,9 @@ async fn send(net: &Net, server: &Endpoint) -> Result<Response, SendError> {
     net.send(call(&plain(server.address()), "hello")).await
 }
 
-#[tokio::test(flavor = "multi_thread")]
+/// On one thread, so that the connection is back in the pool before the next request: on several that depends on the
+/// scheduler.
+#[tokio::test]
 async fn a_request_is_made_again_with_what_was_renewed() {
     for status in [401, 403] {
         let (server, seen) =
