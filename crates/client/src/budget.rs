@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 use crate::low_priority::LowPriorityThread;
 use crate::pace::Pace;
@@ -60,11 +61,18 @@ struct Counter {
     used: AtomicUsize,
     /// Reads large messages.
     reader: LowPriorityThread,
+    /// Whoever sends much goes on one at a time.
+    turns: Semaphore,
 }
 
 impl Counter {
     fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, used: AtomicUsize::new(0), reader: LowPriorityThread::default() })
+        Arc::new(Self {
+            limit,
+            used: AtomicUsize::new(0),
+            reader: LowPriorityThread::default(),
+            turns: Semaphore::new(1),
+        })
     }
 
     /// Counts more bytes, unless that exceeds the limit.
@@ -136,6 +144,14 @@ impl ServerBudget {
             return Some(work());
         }
         self.host.reader.run(work).await
+    }
+
+    /// Waits until everything else that is ready had its turn, for a reader that has much to read. Of all such readers one
+    /// goes on at a time, so that twenty of them delay a small message as little as one does.
+    pub async fn turn(&self) {
+        // Never closed.
+        let _turn = self.host.turns.acquire().await;
+        tokio::task::yield_now().await;
     }
 
     /// A charge of nothing, to be resized.

@@ -44,6 +44,7 @@ pub use flow::{
 pub use guard::{Containment, Exit, GuardProgram};
 pub use limits::Limits;
 pub use local::{ClosureServer, ToolCall, ToolReply};
+pub use low_priority::LowPriorityThread;
 pub use options::{CallOptions, ConnectOptions, Inputs, Negotiation, Observer, ProgressSink, StepSink};
 pub use process_log::{ProcessLog, ProcessNote};
 pub use services::{Elicitor, LogSink, NotSampled, Pending, RootsSource, Sampler, Services};

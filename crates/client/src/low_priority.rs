@@ -13,7 +13,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// One thread that does one piece of work after the other. It starts with the first and ends when this is dropped.
 #[derive(Default)]
-pub(crate) struct LowPriorityThread(OnceLock<Option<mpsc::Sender<Job>>>);
+pub struct LowPriorityThread(OnceLock<Option<mpsc::Sender<Job>>>);
 
 impl LowPriorityThread {
     /// Does work on the thread, or on one of the runtime's that may block where the thread cannot be started. Nothing

@@ -62,7 +62,7 @@ impl Pace {
 
     /// Whether the server sends faster than it is allowed, if only for a moment.
     pub fn is_ahead(&self) -> bool {
-        let due = self.due.load(Ordering::Relaxed);
+        let due = self.due.load(Ordering::Relaxed).max(self.due_large.load(Ordering::Relaxed));
         due != 0 && due > self.now()
     }
 
@@ -95,7 +95,7 @@ mod tests {
     async fn large_messages_have_a_pace_of_their_own() {
         let pace = Pace::new();
         pace.spend_large((64 << 20) - OVERHEAD);
-        assert_eq!((pace.pause(), pace.is_ahead()), (None, false));
+        assert_eq!((pace.pause(), pace.is_ahead()), (None, true));
         pace.spend_large((8 << 20) - OVERHEAD);
         assert_eq!(pace.pause(), Some(Duration::from_millis(125)));
     }

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 use wharf_auth::Visitor;
-use wharf_client::{ConnectOptions, GuardProgram, Limits, LocalServer, ProcessLog, Services, Tap, Verdicts};
+use wharf_client::{
+    ConnectOptions, GuardProgram, Limits, LocalServer, LowPriorityThread, ProcessLog, Services, Tap, Verdicts,
+};
 use wharf_policy::SourcedRule;
 use wharf_spec::{HttpSpec, ServerEntry, ServerName, ServerSettings, Surroundings};
 use wharf_tools::{Gate, Registry};
@@ -328,7 +330,7 @@ impl HostBuilder {
                 closing: tokio::sync::watch::Sender::new(false),
                 generations: AtomicU64::new(0),
                 changing: Semaphore::new(1),
-                large: Arc::new(Semaphore::new(1)),
+                large: LowPriorityThread::default(),
             }
         });
         rules.serve(&context);

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use wharf_client::{ConnectOptions, GuardProgram, Limits, ProcessLog, Services, Tap, Verdicts};
+use wharf_client::{ConnectOptions, GuardProgram, Limits, LowPriorityThread, ProcessLog, Services, Tap, Verdicts};
 use wharf_spec::{ServerName, Surroundings};
 use wharf_tools::{Gate, nearest};
 use wharf_wire::Root;
@@ -31,7 +31,7 @@ use crate::server::Server;
 use crate::shelf::Shelf;
 use crate::supervise::{Standing, State};
 
-/// Texts of servers from this size on are worked on one at a time, on a thread that may block.
+/// Texts of servers from this size on are worked on one at a time, on a thread of low priority.
 pub(crate) const LARGE: usize = 64 << 10;
 
 /// What a host is made with.
@@ -84,7 +84,7 @@ pub(crate) struct Context {
     /// The set of servers is changed by one at a time.
     pub changing: Semaphore,
     /// Large texts of servers are worked on one at a time: what that needs is a multiple of the text.
-    pub large: Arc<Semaphore>,
+    pub large: LowPriorityThread,
 }
 
 impl Context {
@@ -127,13 +127,12 @@ impl Context {
         options
     }
 
-    /// Waits for the turn to work on this many bytes of a server, where they are many.
-    pub async fn turn(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        if bytes < LARGE {
-            return None;
-        }
-        // Never closed.
-        Arc::clone(&self.large).acquire_owned().await.ok()
+    /// Does work on this many bytes of a server: at once where they are few, else where that keeps no other task waiting.
+    /// Nothing where the work panics or the runtime is shutting down.
+    ///
+    /// Dropped while it waits, the work is done all the same, and its result is dropped.
+    pub async fn work<T: Send + 'static>(&self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        if bytes < LARGE { Some(work()) } else { self.large.run(work).await }
     }
 
     pub fn is_closing(&self) -> bool {

@@ -8,7 +8,7 @@ use wharf_wire::{ServerCapabilities, ToolDefinition};
 
 use crate::attend::{Attention, Lists};
 use crate::catalog::{Freshness, ListName, Listed, Section, SectionParts, fingerprint};
-use crate::context::{Context, LARGE};
+use crate::context::Context;
 use crate::disk;
 use crate::events::Event;
 use crate::inspect::{inspect, is_quarantined};
@@ -86,16 +86,15 @@ impl Context {
         listed: Listed,
     ) -> Option<SectionPut> {
         let bytes = listed.tools.iter().map(|tool| tool.raw.as_bytes().len()).sum();
-        let _turn = self.turn(bytes).await;
         let (context, server) = (Arc::clone(self), Arc::clone(server));
-        let work = move || {
+        self.work(bytes, move || {
             let section = context.section(&server, listed);
             let (tools, found) = (section.offered().count(), section.tools.len() + section.filtered);
             let withheld = section.withheld.len();
             let epoch = epoch.unwrap_or_else(|| server.standing.borrow().epoch);
             SectionPut { put: context.shelf.put(&server, epoch, section), tools, found, withheld }
-        };
-        if bytes < LARGE { Some(work()) } else { tokio::task::spawn_blocking(work).await.ok() }
+        })
+        .await
     }
 
     fn section(&self, server: &Server, listed: Listed) -> Section {

@@ -6,12 +6,12 @@ use wharf_client::CallError;
 use wharf_json::DecodeError;
 use wharf_tools::{Call, Description, Outcome, Pending, Tool, ToolError, ToolErrorKind};
 
-use crate::call::{CallOptions, Reply};
+use crate::call::CallOptions;
 use crate::catalog::CatalogTool;
 use crate::context::{Context, LARGE};
 use crate::error::HostError;
 use crate::events::Event;
-use crate::results::{limited, visible};
+use crate::results::{limited, limited_blocking, visible};
 
 /// One tool of one server. It does not keep its host alive.
 pub(crate) struct ServerTool {
@@ -33,12 +33,20 @@ impl ServerTool {
         let reply =
             context.call_passed(&self.tool, &call.arguments, &options).await.map_err(|failed| error(&failed))?;
         let bytes = reply.answer.result.as_bytes().len();
-        let _turn = context.turn(bytes).await;
-        let outcome = if bytes < LARGE { reply.outcome().map(visible) } else { read_large(reply).await? };
-        let outcome = outcome.map_err(|odd| {
+        let (limits, spill) = (context.options.results, context.spill());
+        let outcome = if bytes < LARGE {
+            match reply.outcome() {
+                Ok(outcome) => Ok(limited(visible(outcome), limits, spill).await),
+                Err(odd) => Err(odd),
+            }
+        } else {
+            // Cut in the same breath, so that one large outcome at a time is held whole.
+            let read = move || Ok(limited_blocking(visible(reply.outcome()?), limits, spill.as_deref()));
+            context.large.run(read).await.ok_or_else(reading_failed)?
+        };
+        outcome.map_err(|odd: DecodeError| {
             error(&HostError::Call { server: self.tool.id.server.clone(), error: CallError::from(odd) })
-        })?;
-        Ok(limited(outcome, context.options.results, context.spill()).await)
+        })
     }
 
     /// Takes progress to the events, and to the caller where it wants any.
@@ -56,10 +64,8 @@ impl ServerTool {
     }
 }
 
-/// Reads a large result where that keeps no other task waiting.
-async fn read_large(reply: Reply) -> Result<Result<Outcome, DecodeError>, ToolError> {
-    let read = tokio::task::spawn_blocking(move || reply.outcome().map(visible)).await;
-    read.map_err(|_| ToolError::new(ToolErrorKind::Failed, "reading the result failed"))
+fn reading_failed() -> ToolError {
+    ToolError::new(ToolErrorKind::Failed, "reading the result failed")
 }
 
 impl Tool for ServerTool {

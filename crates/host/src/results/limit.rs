@@ -39,6 +39,11 @@ pub(crate) async fn limited(outcome: Outcome, limits: ResultLimits, spill: Optio
     }
 }
 
+/// The same for whoever is on a thread that may block.
+pub(crate) fn limited_blocking(outcome: Outcome, limits: ResultLimits, spill: Option<&SpillDir>) -> Outcome {
+    if fits(&outcome, limits) { outcome } else { Cutter::new(limits, spill).cut(outcome) }
+}
+
 fn fits(outcome: &Outcome, limits: ResultLimits) -> bool {
     if outcome.blocks.iter().any(|block| attached(block) > limits.attachment) {
         return false;

@@ -15,7 +15,7 @@ use crate::catalog::visible as shown_to_models;
 
 pub(crate) use kept::{KeptResults, Question};
 pub use limit::ResultLimits;
-pub(crate) use limit::limited;
+pub(crate) use limit::{limited, limited_blocking};
 
 /// A result of the protocol as an outcome of any tool. Nothing is lost, and bytes are not decoded.
 pub(crate) fn outcome(result: &ToolResult) -> Outcome {

@@ -1,11 +1,13 @@
 //! One cell of the matrix: a way to reach servers, what they send, how many of them.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use wharf_testkit::flood::Kind;
 use wharf_testkit::oracle;
+
+use crate::process::Load;
 
 /// The most memory above idle.
 pub const MAX_PEAK: u64 = 128 << 10;
@@ -26,12 +28,21 @@ pub struct Measured {
     pub calls: usize,
     /// Microseconds.
     pub p99: u128,
-    /// Processor time of the host and the flooding servers, in thousandths of a processor.
-    pub millicores: u64,
-    /// How many threads of theirs ran or could run, on average.
-    pub runnable: u64,
+    /// What the host and the flooding servers used.
+    pub loads: Vec<Load>,
     /// What the failed calls of flooding servers and their lists said.
     pub failures: Vec<String>,
+}
+
+impl Measured {
+    /// How many processors were used, on average.
+    pub fn processors(&self) -> f64 {
+        let (used, took) = self
+            .loads
+            .iter()
+            .fold((0.0, 0.0), |(used, took), load| (used + load.used.as_secs_f64(), took + load.took.as_secs_f64()));
+        used / took
+    }
 }
 
 /// All cells there are.
@@ -62,13 +73,14 @@ impl Cell {
         run_host([self.form, self.kind.as_str()], self.count, seconds, &mark, urls)
     }
 
-    /// Runs the host alone, beside a process that uses as much processor time as the flood did, on as many threads as could
-    /// run then.
+    /// Runs the host alone, beside a process that uses as much processor time as the flood did at each moment, on as many
+    /// threads as could run then.
     pub fn measure_beside(&self, flooded: &Measured, seconds: u64) -> Measured {
         let folder = tempfile::tempdir().unwrap();
-        let numbers = [flooded.runnable, flooded.millicores, seconds + 2].map(|number| number.to_string());
         let mark = folder.path().display().to_string();
-        let mut burner = own_command("burn").args(numbers).env(oracle::MARKER, &mark).spawn().unwrap();
+        let mut burner = own_command("burn").stdin(Stdio::piped()).env(oracle::MARKER, &mark).spawn().unwrap();
+        let lines: Vec<String> = flooded.loads.iter().map(Load::line).collect();
+        burner.stdin.take().unwrap().write_all(lines.join("\n").as_bytes()).unwrap();
         let measured = run_host(["stdio", "quiet"], 0, seconds, &mark, Vec::new());
         let _ = burner.kill();
         let _ = burner.wait();
@@ -86,15 +98,14 @@ fn run_host(words: [&str; 2], count: usize, seconds: u64, mark: &str, urls: Vec<
     let mut latencies: Vec<u128> =
         found["latencies"].as_array().unwrap().iter().filter_map(Value::as_u64).map(u128::from).collect();
     latencies.sort_unstable();
-    let ticks = number("own") + number("servers");
+    let loads = found["loads"].as_array().unwrap().iter().filter_map(Value::as_str).map(Load::parse);
     let counted = found["failures"].as_object().unwrap().iter().map(|(text, count)| format!("{count} × {text}"));
     let lists = found["lists"].as_array().unwrap().iter().filter_map(|line| line.as_str().map(str::to_owned));
     Measured {
         peak: number("peak").saturating_sub(number("idle")),
         calls: latencies.len(),
         p99: latencies[latencies.len() * 99 / 100],
-        millicores: ticks * 10 / seconds,
-        runnable: number("runnable").max(1),
+        loads: loads.collect(),
         failures: counted.chain(lists).collect(),
     }
 }

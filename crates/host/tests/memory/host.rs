@@ -12,7 +12,7 @@ use wharf::tools::{Call, Caller};
 use wharf::{CallOptions, Host, Raw};
 use wharf_testkit::oracle;
 
-use crate::process::{Runnable, memory, reset_peak, ticks};
+use crate::process::{Load, Watch, memory, reset_peak};
 
 /// Between two calls of the healthy server.
 const PACE: Duration = Duration::from_millis(4);
@@ -56,11 +56,9 @@ async fn measure(arguments: &[String]) {
     for nth in 0..count * AT_ONCE {
         calls.spawn(call_flood(host.clone(), nth / AT_ONCE, until, Arc::clone(&failures)));
     }
-    let (own, runnable) = (ticks(std::process::id().cast_signed()), Runnable::watch(mark));
+    let watch = Watch::start(mark);
     let latencies = call_until(&host, until).await;
-    let runnable = runnable.finish();
-    let own = ticks(std::process::id().cast_signed()) - own;
-    let servers: u64 = oracle::marked_processes(mark).iter().map(|process| ticks(process.pid)).sum();
+    let loads: Vec<String> = watch.finish().iter().map(Load::line).collect();
     let peak = memory("VmHWM");
     calls.shutdown().await;
     let catalog = host.catalog();
@@ -68,8 +66,7 @@ async fn measure(arguments: &[String]) {
     let lists: Vec<String> =
         sections.flat_map(|section| &section.failures).map(|(list, why)| format!("{list}: {why}")).collect();
     let found = json!({
-        "idle": idle, "peak": peak, "own": own, "runnable": runnable, "servers": servers, "took": began.elapsed().as_secs_f64(),
-        "latencies": latencies, "failures": *failures.lock().unwrap(), "lists": lists,
+        "idle": idle, "peak": peak, "loads": loads, "latencies": latencies, "failures": *failures.lock().unwrap(), "lists": lists,
     });
     println!("{found}");
     host.close().await;

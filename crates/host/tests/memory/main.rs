@@ -3,7 +3,7 @@
 //! `cargo test -p wharf --test memory [-- [FILTER] [--runs SECONDS] [--table FILE]]`
 //!
 //! The same binary is the runner, the host under test (`host …`), the flooding server (`flood …`), the unconnected process
-//! that uses as much processor time (`burn …`) and, executed once more by the client itself, the guard.
+//! that uses as much processor time (`burn`) and, executed once more by the client itself, the guard.
 
 #![allow(
     clippy::print_stdout,
@@ -25,7 +25,7 @@ fn main() {
     match arguments.next().as_deref() {
         Some("flood") => wharf_testkit::flood::run(arguments),
         Some("host") => host::run(&arguments.collect::<Vec<_>>()),
-        Some("burn") => burn::run(&arguments.collect::<Vec<_>>()),
+        Some("burn") => burn::run(),
         _ => std::process::exit(runner::run(std::env::args().skip(1))),
     }
 }

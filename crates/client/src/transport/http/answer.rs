@@ -53,8 +53,8 @@ pub(super) struct Events {
     turn: Turn,
 }
 
-/// Bytes of a large body or event that were read since others had their turn: what is always there would otherwise keep a
-/// thread of the runtime.
+/// Bytes of a body that were read since others had their turn: what is always there would otherwise keep a thread of the
+/// runtime.
 #[derive(Default)]
 struct Turn(usize);
 
@@ -65,7 +65,7 @@ impl Turn {
             budget.pace().spend_large(std::mem::take(&mut self.0));
             match budget.pace().pause() {
                 Some(pause) => tokio::time::sleep(pause).await,
-                None => tokio::task::yield_now().await,
+                None => budget.turn().await,
             }
         }
     }
@@ -118,7 +118,6 @@ impl Events {
 
     /// Counts an event for as long as its data is held.
     fn counted(&mut self, mut event: SseEvent) -> Piece {
-        self.turn = Turn::default();
         let mut charge = std::mem::replace(&mut self.charge, self.budget.empty());
         if event.data.len() >= COUNTED_FROM {
             if let Err(exceeded) = charge.resize(event.data.len()) {

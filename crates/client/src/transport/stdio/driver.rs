@@ -14,6 +14,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
+use wharf_wire::Scanner;
 
 use super::frames::{Excess, Frame, Frames};
 use super::link::{LinkState, StdioLink};
@@ -47,7 +48,7 @@ pub(super) struct Driver {
     burst: bool,
     wakers: Vec<Waker>,
     /// A large message that is being read, or a pause; nothing else is read from this server meanwhile.
-    delivering: Option<Pending<Result<(), Nonsense>>>,
+    delivering: Option<Pending<Result<Option<Scanner>, Nonsense>>>,
     limits: Limits,
 }
 
@@ -160,15 +161,19 @@ impl Driver {
         {
             self.delivering = Some(Box::pin(async move {
                 tokio::time::sleep(pause).await;
-                Ok(())
+                Ok(None)
             }));
         }
         let (mut turns, mut began) = (0, None);
         while end.is_pending() && self.delivering.is_none() {
             // One read is the usual case, and needs no clock.
             if turns == READS_PER_TURN || (turns > 0 && began.get_or_insert_with(Instant::now).elapsed() > TURN) {
-                // Woken after the runtime has looked at everything else that can be read.
-                let _ = pin!(tokio::task::yield_now()).poll(context);
+                if self.engine.budget().pace().is_ahead() {
+                    self.wait_for_turn();
+                } else {
+                    // Woken after the runtime has looked at everything else that can be read.
+                    let _ = pin!(tokio::task::yield_now()).poll(context);
+                }
                 break;
             }
             turns += 1;
@@ -200,7 +205,10 @@ impl Driver {
         let delivered = ready!(delivering.as_mut().poll(context));
         self.delivering = None;
         Poll::Ready(match delivered {
-            Ok(()) => self.deliver(),
+            Ok(scanner) => {
+                scanner.into_iter().for_each(|scanner| self.frames.scanned(scanner));
+                self.deliver()
+            }
             Err(nonsense) => Poll::Ready(GoneCause::NotMcp(nonsense.0)),
         })
     }
@@ -228,6 +236,15 @@ impl Driver {
         }
     }
 
+    /// Goes on when it is this reader's turn.
+    fn wait_for_turn(&mut self) {
+        let budget = self.engine.budget().clone();
+        self.delivering = Some(Box::pin(async move {
+            budget.turn().await;
+            Ok(None)
+        }));
+    }
+
     fn deliver(&mut self) -> Poll<GoneCause> {
         if self.frames.looks_like_utf16() {
             return Poll::Ready(GoneCause::NotMcp("its output is UTF-16; MCP is UTF-8"));
@@ -244,7 +261,8 @@ impl Driver {
                 Frame::Large(message) => {
                     self.engine.budget().pace().spend_large(message.len());
                     let engine = Arc::clone(&self.engine);
-                    self.delivering = Some(Box::pin(async move { engine.deliver_in_turn(message).await }));
+                    self.delivering =
+                        Some(Box::pin(async move { engine.deliver_in_turn(message).await.map(|()| None) }));
                     return Poll::Pending;
                 }
                 Frame::Oversized(glimpse, Excess::Message) => {
@@ -256,12 +274,17 @@ impl Driver {
                 Frame::Endless => return Poll::Ready(GoneCause::EndlessLine),
             }
             if messages.is_multiple_of(MESSAGES_PER_TURN) && self.engine.budget().pace().is_ahead() {
-                self.delivering = Some(Box::pin(async {
-                    tokio::task::yield_now().await;
-                    Ok(())
-                }));
+                self.wait_for_turn();
                 break;
             }
+        }
+        if let Some((mut scanner, unscanned)) = self.frames.unscanned() {
+            let (budget, bytes) = (self.engine.budget().clone(), unscanned.len());
+            let scan = move || {
+                scanner.push(&unscanned);
+                scanner
+            };
+            self.delivering = Some(Box::pin(async move { Ok(budget.work(bytes, scan).await) }));
         }
         Poll::Pending
     }

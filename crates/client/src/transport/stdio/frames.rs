@@ -27,6 +27,8 @@ pub(super) struct Frames {
     searched: usize,
     /// A line too long to keep, followed to its end.
     oversized: Option<Oversized>,
+    /// The beginning of that line, where much of it was kept before there was no more room.
+    unscanned: Option<Bytes>,
     at_start: bool,
     limit: usize,
     discard: usize,
@@ -70,6 +72,7 @@ impl Frames {
             taken: 0,
             searched: 0,
             oversized: None,
+            unscanned: None,
             at_start: true,
             limit: limits.message,
             discard: limits.discard,
@@ -107,9 +110,6 @@ impl Frames {
             }
             Err(exceeded) => {
                 self.oversize(Excess::Budget(exceeded));
-                self.begin_buffer();
-                self.charge = self.budget.empty();
-                (self.taken, self.filled, self.searched) = (0, 0, 0);
             }
         }
     }
@@ -124,24 +124,41 @@ impl Frames {
         self.filled += count;
     }
 
+    /// What has to be scanned before [`Frames::next`] has more, and the scanner, which is given back by
+    /// [`Frames::scanned`]: it may take long.
+    pub fn unscanned(&mut self) -> Option<(Scanner, Bytes)> {
+        let unscanned = self.unscanned.take()?;
+        Some((std::mem::take(&mut self.oversized.as_mut()?.scanner), unscanned))
+    }
+
+    /// Goes on with a scanner.
+    pub fn scanned(&mut self, scanner: Scanner) {
+        if let Some(oversized) = &mut self.oversized {
+            oversized.scanner = scanner;
+        }
+    }
+
     /// The next line, if one is complete.
     pub fn next(&mut self) -> Option<Frame<'_>> {
+        if self.unscanned.is_some() {
+            return None;
+        }
         loop {
             let Some(end) = memchr(b'\n', &self.buffer[self.searched..self.filled]).map(|found| self.searched + found)
             else {
                 self.searched = self.filled;
                 return self.incomplete();
             };
+            if self.oversized.is_none() && end - self.taken > self.limit {
+                self.searched = end;
+                self.oversize(Excess::Message);
+                return None;
+            }
             let start = std::mem::replace(&mut self.taken, end + 1);
             self.searched = end + 1;
             if let Some(mut oversized) = self.oversized.take() {
                 oversized.scanner.push(&self.buffer[start..end]);
                 return Some(Frame::Oversized(oversized.scanner.glimpse(), oversized.excess));
-            }
-            if end - start > self.limit {
-                let mut scanner = Scanner::new();
-                scanner.push(&self.buffer[start..end]);
-                return Some(Frame::Oversized(scanner.glimpse(), Excess::Message));
             }
             let at_start = std::mem::replace(&mut self.at_start, false);
             let line = self.buffer[start..end].trim_ascii();
@@ -176,18 +193,23 @@ impl Frames {
         if self.oversized.is_none() && pending <= self.limit {
             return None;
         }
-        let length = self.oversize(Excess::Message);
-        (length > self.discard).then_some(Frame::Endless)
+        self.oversize(Excess::Message);
+        self.oversized.as_ref().filter(|oversized| oversized.length > self.discard).map(|_| Frame::Endless)
     }
 
-    /// Follows a line without keeping it, and says how long it is by now.
-    fn oversize(&mut self, excess: Excess) -> usize {
-        let pending = &self.buffer[self.taken..self.filled];
-        let oversized = self.oversized.get_or_insert_with(|| Oversized { scanner: Scanner::new(), length: 0, excess });
-        oversized.scanner.push(pending);
-        oversized.length += pending.len();
-        self.taken = self.filled;
-        oversized.length
+    /// Follows a line without keeping it, up to where its end was searched for.
+    fn oversize(&mut self, excess: Excess) {
+        let pending = self.taken..self.searched;
+        self.budget.pace().spend_large(pending.len());
+        if let Some(oversized) = &mut self.oversized {
+            oversized.length += pending.len();
+            oversized.scanner.push(&self.buffer[pending]);
+            self.taken = self.searched;
+            return;
+        }
+        self.oversized = Some(Oversized { scanner: Scanner::new(), length: pending.len(), excess });
+        self.taken = self.searched;
+        self.unscanned = Some(self.hand_on().slice(pending));
     }
 
     /// Gives the buffer away and goes on with what follows the line, which is no more than one read.
@@ -224,7 +246,13 @@ mod tests {
                 space[..count].copy_from_slice(&piece[..count]);
                 frames.read(count);
                 piece = &piece[count..];
-                while let Some(frame) = frames.next() {
+                loop {
+                    let Some(frame) = frames.next() else {
+                        let Some((mut scanner, unscanned)) = frames.unscanned() else { break };
+                        scanner.push(&unscanned);
+                        frames.scanned(scanner);
+                        continue;
+                    };
                     out.push(match frame {
                         Frame::Line(line) => String::from_utf8_lossy(line).into_owned(),
                         Frame::Large(line) => String::from_utf8_lossy(&line).into_owned(),

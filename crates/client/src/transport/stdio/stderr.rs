@@ -128,7 +128,7 @@ pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<Ring>>, budget: ServerBudge
         loop {
             reads += 1;
             if reads.is_multiple_of(READS_PER_TURN) {
-                tokio::task::yield_now().await;
+                budget.turn().await;
             }
             let Ok(mut ready) = stderr.readable().await else { return locked().end() };
             match ready.try_io(|stderr| Ok(rustix::io::read(stderr.get_ref(), &mut buffer)?)) {
@@ -140,7 +140,7 @@ pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<Ring>>, budget: ServerBudge
                         match budget.pace().pause() {
                             Some(pause) => tokio::time::sleep(pause).await,
                             None if rest.is_empty() => {}
-                            None => tokio::task::yield_now().await,
+                            None => budget.turn().await,
                         }
                     }
                 }
