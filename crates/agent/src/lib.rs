@@ -5,6 +5,7 @@
 //! asks the model, calls the tools the model wants through a registry, and goes on until the model is done. What it does
 //! when is decided by a state machine without a clock or a wire; the rest only carries. It has never heard of MCP.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod agent;

@@ -4,6 +4,7 @@
 //! to be checked and never to be written anew. Nothing here prints, opens a browser or reads the environment: whoever
 //! owns the program brings a [`Visitor`] for that.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod account;

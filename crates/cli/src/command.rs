@@ -8,7 +8,9 @@ mod clients;
 pub mod complete_names;
 mod completions;
 mod configuration;
+#[cfg(feature = "demo")]
 mod demo;
+#[cfg(feature = "demo")]
 mod demo_server;
 mod export;
 mod hold;
@@ -82,6 +84,7 @@ enum When {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// A short tour, on servers that come along
+    #[cfg(feature = "demo")]
     Demo(demo::Args),
     /// Give the agent one task
     Run(run::Args),
@@ -151,6 +154,7 @@ enum Command {
     /// How often tools were called, and how long that took
     Stats(stats::Args),
     /// A harmless server to try things on
+    #[cfg(feature = "demo")]
     DemoServer(demo_server::Args),
     /// Write the completions of a shell
     Completions(completions::Args),
@@ -200,6 +204,7 @@ impl Cli {
             None => return session::run(edge, &self.repl.common(), async |on| repl::run(&self.repl, on).await),
         };
         match command {
+            #[cfg(feature = "demo")]
             Command::Demo(args) => session::run(edge, &args.common(), async |on| demo::run(&args, on).await),
             Command::Run(args) => session::run(edge, &args.common, async |on| run::run(&args, on).await),
             Command::Tools(args) => session::run(edge, &args.common, async |on| tools::run(&args, on).await),
@@ -235,6 +240,7 @@ impl Cli {
             Command::Test(args) => session::run(edge, &args.common, async |on| test::run(&args, on).await),
             Command::Why(args) => session::run(edge, &args.common, async |on| why::run(&args, on).await),
             Command::Stats(args) => session::run(edge, &args.common, async |on| stats::run(&args, on).await),
+            #[cfg(feature = "demo")]
             Command::DemoServer(args) => demo_server::run(args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),

@@ -2,6 +2,7 @@
 //!
 //! Alone in printing, reading the environment and exiting: everything below gets these as values.
 
+#![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -22,7 +23,6 @@ mod console;
 mod content;
 mod control;
 mod counted;
-mod demo_server;
 mod denied;
 mod errands;
 mod failure;

@@ -51,6 +51,7 @@ pub struct Offer {
 
 impl ServiceArgs {
     /// As if these had been given with `--answer`; without any, the person is asked.
+    #[cfg(feature = "demo")]
     pub fn answering(answers: &[&str]) -> Self {
         Self { answers: answers.iter().map(|answer| (*answer).to_owned()).collect(), ..Self::default() }
     }

@@ -4,7 +4,8 @@
 //! any number of calls run at once. Each call ends in exactly one outcome, within its deadline, and a call whose
 //! future is dropped is withdrawn. Nothing on the way decodes what it only forwards.
 
-mod allocator;
+#![forbid(unsafe_code)]
+
 mod budget;
 mod bulletin;
 mod cache;
@@ -16,7 +17,6 @@ mod engine;
 mod era;
 mod error;
 mod flow;
-pub mod guard;
 mod limits;
 mod local;
 mod low_priority;
@@ -29,7 +29,6 @@ mod tap;
 mod trace;
 mod transport;
 
-pub use allocator::return_large_memory;
 pub use budget::{BudgetExceeded, BudgetScope, ByteBudget};
 pub use cache::{Authorization, Cache};
 pub use connect::{Verdicts, connect, connect_http, connect_local, connect_to};
@@ -41,7 +40,6 @@ pub use flow::{
     Event, Listing, LoadedSkill, Mismatch, SkillContent, SkillError, Started, Subscription, TaskHandle, TaskOptions,
     TaskSink, Withheld, skill_labels,
 };
-pub use guard::{Containment, Exit, GuardProgram};
 pub use limits::Limits;
 pub use local::{ClosureServer, ToolCall, ToolReply};
 pub use low_priority::LowPriorityThread;
@@ -52,5 +50,7 @@ pub use tap::{Direction, Passing, Tap};
 pub use trace::{ConnectTrace, Step, StepOutcome};
 pub use transport::memory::{Incoming, LocalServer, Outbox, Panicked, ServerEnd, Workers, WorkersHealth};
 pub use transport::{ServerProcess, Transport};
+pub use wharf_guard as guard;
+pub use wharf_guard::{Containment, Exit, GuardProgram, return_large_memory};
 /// Who we are to a server, as whoever knows that says.
 pub use wharf_net::{Authorizer, NotAuthorized, Remedy};

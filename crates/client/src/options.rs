@@ -9,12 +9,12 @@ use wharf_wire::{Progress, Raw};
 
 use crate::cache::{Authorization, Cache};
 use crate::connect::Verdicts;
-use crate::guard::GuardProgram;
 use crate::limits::Limits;
 use crate::process_log::ProcessLog;
 use crate::services::Services;
 use crate::tap::Tap;
 use crate::trace::Step;
+use wharf_guard::GuardProgram;
 
 /// Takes the progress of one call, in order and ahead of its result.
 ///

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::guard::Exit;
+use wharf_guard::Exit;
 
 /// Takes what a server writes to stderr, and when its process begins and ends.
 ///

@@ -4,6 +4,7 @@
 //! concerns, and everything else still counts. A [`Configured`] server is described as it was written;
 //! [`Described::resolve`] expands it into what a host can keep.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod tree;

@@ -4,6 +4,8 @@
 //! finding that out is what the client is for. What is right or wrong is the suite's to say; this program only fails
 //! when something that has to work does not.
 
+#![forbid(unsafe_code)]
+
 mod arguments;
 mod headers;
 mod login;

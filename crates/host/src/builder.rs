@@ -266,7 +266,7 @@ impl HostBuilder {
         }
         if !all.is_empty() {
             // They are ready when the first list arrives.
-            tokio::task::spawn_blocking(crate::inspect::prepare);
+            tokio::task::spawn_blocking(wharf_inspect::prepare);
         }
         Ok((Host::over(self.context().await?), all))
     }

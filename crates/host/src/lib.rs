@@ -6,6 +6,7 @@
 //!
 //! A program that embeds it calls [`guard::run_if_asked`] first in `main`, so that no process of a server outlives it.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod access;
@@ -22,7 +23,6 @@ mod error;
 mod events;
 mod gate;
 mod host;
-pub mod inspect;
 mod lane;
 mod login;
 mod logs;
@@ -79,6 +79,8 @@ pub use wharf_client::{
     ConnectOptions, Connection, Direction, GuardProgram, Inputs, Limits, LocalServer, NotAuthorized, NotSampled,
     Passing, ProcessLog, ProcessNote, Remedy, ResultKind, Services, Tap, ToolCall, ToolReply, return_large_memory,
 };
+/// Finds instructions to the model and hidden text in what servers define.
+pub use wharf_inspect as inspect;
 pub use wharf_json::Raw;
 pub use wharf_policy as policy;
 pub use wharf_spec as spec;

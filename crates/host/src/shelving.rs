@@ -11,9 +11,9 @@ use crate::catalog::{Freshness, ListName, Listed, Section, SectionParts, fingerp
 use crate::context::Context;
 use crate::disk;
 use crate::events::Event;
-use crate::inspect::{inspect, is_quarantined};
 use crate::server::{Reach, Server};
 use crate::shelf::Put;
+use wharf_inspect::{inspect, is_quarantined};
 
 /// A section that was to be put on the shelf, in numbers.
 struct SectionPut {
@@ -113,7 +113,7 @@ impl Context {
     /// Makes the inspector's tables while the server gets ready, so that a single call does not wait for them.
     pub fn prepare_inspection(&self) {
         if self.options.attention == Attention::ToolsOnce {
-            tokio::task::spawn_blocking(crate::inspect::prepare);
+            tokio::task::spawn_blocking(wharf_inspect::prepare);
         }
     }
 

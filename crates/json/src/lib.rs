@@ -1,5 +1,6 @@
 //! JSON text that is carried, not understood: raw values, and how much structure one may have before it is decoded.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod bounds;

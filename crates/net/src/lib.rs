@@ -2,6 +2,7 @@
 //!
 //! Nothing here follows a redirect to another origin, reads a proxy from the environment, or trusts a body's length.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod authorize;

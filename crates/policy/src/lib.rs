@@ -4,6 +4,7 @@
 //! of a person, and [`Pins`] the definitions that were approved. [`Judge`] puts them together in the one right order.
 //! Nothing here reads a file or a clock, and nothing asks anybody.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod rule;

@@ -50,6 +50,8 @@
 //! an `InputRequiredResult`; a request made through `context.peer` is refused at once. A handler that asks through
 //! `context.peer` is to be connected with [`Negotiation::Handshake`](wharf_client::Negotiation::Handshake).
 
+#![forbid(unsafe_code)]
+
 mod line;
 mod server;
 mod service;

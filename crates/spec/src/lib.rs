@@ -1,6 +1,7 @@
 //! The shared nouns: how a server is reached, secrets, and text that nobody vouches for. Data only, but for finding the
 //! file behind a command.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod fingerprint;

@@ -3,6 +3,7 @@
 //! Four kinds of them: a [`Document`] is read and replaced whole, a [`Journal`] only grows, a [`LogFile`] may lose what
 //! is old, and a [`SpillDir`] takes what is too large to show. Everything here blocks; whoever lives on an async runtime calls it from a thread that may.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod digest;

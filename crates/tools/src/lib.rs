@@ -4,6 +4,7 @@
 //! which asks its [`Gate`] before anything is carried out. What a tool does and whose it is, the registry does not
 //! know: [`Tool`] is a description and a call, and what comes of a call is an [`Outcome`].
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod block;

@@ -5,6 +5,7 @@
 //! raw text beside the fields it understands, so that unknown fields, key order and big numbers
 //! survive whatever is forwarded.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod cache;

@@ -58,8 +58,8 @@ fn prepare() -> Outcome<(PathBuf, PathBuf)> {
         return Err("taskset is missing: it pins the measured processes to one core or two".into());
     }
     let home = peers::install()?;
-    run(cargo().args(["build", "--release", "--package", "wharf-peers"]))?;
-    Ok((target().join("release"), home))
+    run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers"]))?;
+    Ok((target().join("dist"), home))
 }
 
 /// What calls and answers go over.

@@ -43,9 +43,9 @@ pub fn dist() -> Outcome {
 
 /// Builds it and sees that it is static.
 fn build(platform: &str) -> Outcome<PathBuf> {
-    let arguments = ["build", "--release", "--package", "wharf-cli", "--bin", "wharf", "--target", platform];
+    let arguments = ["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf", "--target", platform];
     run(cargo().args(arguments)).map_err(|error| format!("{error}\n{NEEDED}"))?;
-    let binary = target().join(platform).join("release/wharf");
+    let binary = target().join(platform).join("dist/wharf");
     if is_dynamic(&binary)? {
         return Err(format!("{} wants a loader, so it is not static", binary.display()).into());
     }

@@ -27,6 +27,7 @@ use follow::{AsTask, Calling};
 use show::{Answered, show};
 
 pub use argv::sorted;
+#[cfg(feature = "demo")]
 pub use follow::progress_text;
 
 #[derive(Debug, clap::Args)]

@@ -5,8 +5,11 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::demo_server::{Form, Options, Place, parse_address, serve_http, serve_stdio};
+use wharf_demo::{Form, Options, Place, parse_address, serve_http, serve_stdio};
+
 use crate::failure::Kind;
+use crate::signals::FirstSignal;
+use crate::stdin;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -64,5 +67,20 @@ fn serve(args: Args) -> io::Result<()> {
         (None, Some(address)) => (address, Form::Sse),
         (None, None) => return serve_stdio(options),
     };
-    serve_http(options, Place { address, form, until_stdin_closes }, |url| eprintln!("listening on {url}"))
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let signal = FirstSignal::listen()?;
+        let ended = async {
+            tokio::select! {
+                () = signal.wait() => {}
+                () = stdin_closes(), if until_stdin_closes => {}
+            }
+        };
+        serve_http(options, Place { address, form }, ended, |url| eprintln!("listening on {url}")).await
+    })
+}
+
+async fn stdin_closes() {
+    let mut lines = stdin::lines();
+    while lines.recv().await.is_some() {}
 }

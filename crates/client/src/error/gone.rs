@@ -7,7 +7,7 @@ use std::time::Duration;
 use wharf_net::NotAuthorized;
 
 use super::{Hint, Seconds, wants_login};
-use crate::guard::Exit;
+use wharf_guard::Exit;
 
 /// How a server was lost, with the evidence there is.
 #[derive(Debug, Clone)]

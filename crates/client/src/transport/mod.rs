@@ -13,11 +13,11 @@ use wharf_spec::{LaunchCheck, LaunchRefusal};
 use crate::budget::ServerBudget;
 use crate::engine::{Dialect, Engine};
 use crate::error::ConnectCause;
-use crate::guard::{Containment, GuardProgram};
 use crate::limits::Limits;
 use crate::process_log::ProcessLog;
 use crate::services::Pending;
 use crate::tap::Onlooker;
+use wharf_guard::{Containment, GuardProgram};
 
 /// An open link to a server, held together. Dropping it ends the server without waiting.
 pub(crate) struct Open {

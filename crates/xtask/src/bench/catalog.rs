@@ -42,7 +42,7 @@ const ROWS: [Row; 6] = [
 
 pub fn catalog(words: &[&str]) -> Outcome {
     let plan = Plan::parse("catalog", words)?;
-    run(cargo().args(["build", "--release", "--package", "wharf-peers", "--bin", "bench-catalog"]))?;
+    run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers", "--bin", "bench-catalog"]))?;
     let program = target().join("release/bench-catalog");
     let mut rounds = Vec::new();
     for round in 0..plan.rounds {

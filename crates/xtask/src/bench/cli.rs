@@ -47,9 +47,9 @@ pub struct Plan {
 pub fn cli(words: &[&str]) -> Outcome {
     let plan = Plan::parse(words)?;
     let others = peers::install_command_lines()?;
-    run(cargo().args(["build", "--release", "--package", "wharf-cli", "--bin", "wharf"]))?;
-    run(cargo().args(["build", "--release", "--package", "wharf-peers", "--bin", "bench-cli-bare"]))?;
-    let bench = Bench { binaries: target().join("release"), others, home: home()? };
+    run(cargo().args(["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf"]))?;
+    run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers", "--bin", "bench-cli-bare"]))?;
+    let bench = Bench { binaries: target().join("dist"), others, home: home()? };
     let rounds = bench.measure(&plan)?;
     part::put(&cli_table::page(&plan, &rounds))
 }

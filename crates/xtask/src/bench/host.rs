@@ -40,8 +40,8 @@ pub fn host(words: &[&str]) -> Outcome {
         return Err("taskset is missing: it keeps a caller and its server on one core".into());
     }
     let build = ["bench-host", "bench-host-allocations", "bench-host-server"].map(|name| ["--bin", name]).concat();
-    run(cargo().args(["build", "--release", "--package", "wharf-peers"]).args(build))?;
-    let bench = Bench { binaries: target().join("release") };
+    run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers"]).args(build))?;
+    let bench = Bench { binaries: target().join("dist") };
     let mut rows = bench.crowd(&plan)?;
     rows.extend(bench.kills(&plan)?);
     rows.extend(bench.overhead()?);

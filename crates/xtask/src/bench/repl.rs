@@ -45,9 +45,9 @@ pub struct Measured {
 
 pub fn repl(words: &[&str]) -> Outcome {
     let plan = Plan::parse(words)?;
-    run(cargo().args(["build", "--release", "--package", "wharf-cli", "--bin", "wharf"]))?;
-    run(cargo().args(["build", "--release", "--package", "wharf-testkit", "--bin", "typist"]))?;
-    let bench = Bench { binaries: target().join("release"), homes: target().join("bench/repl") };
+    run(cargo().args(["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf"]))?;
+    run(cargo().args(["build", "--profile", "dist", "--package", "wharf-testkit", "--bin", "typist"]))?;
+    let bench = Bench { binaries: target().join("dist"), homes: target().join("bench/repl") };
     let _ = fs::remove_dir_all(&bench.homes);
     let measured = bench.measure(&plan)?;
     part::put(&repl_table::page(&plan, &measured))

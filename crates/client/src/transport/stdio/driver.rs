@@ -21,9 +21,9 @@ use super::link::{LinkState, StdioLink};
 use super::stderr::{Ring, StderrReader};
 use crate::engine::{Engine, Nonsense};
 use crate::error::{Gone, GoneCause};
-use crate::guard::{Exit, Process, watched};
 use crate::limits::Limits;
 use crate::services::Pending;
+use wharf_guard::{Exit, Process, watched};
 
 /// Reads in one turn before others get theirs, and how long one lasts.
 const READS_PER_TURN: usize = 16;

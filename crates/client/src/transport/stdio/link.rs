@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
 use crate::engine::{Link, Message, NotTaken, Ticket};
-use crate::guard::{Exit, watched};
+use wharf_guard::{Exit, watched};
 
 /// Messages up to this size are copied together before they are written: cheaper than naming each part to the kernel.
 const SMALL: usize = 16 << 10;

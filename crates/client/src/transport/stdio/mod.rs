@@ -13,9 +13,9 @@ use tokio::sync::watch;
 
 use super::{Hold, Open, Opening, ServerProcess, Start, Transport, check_launch};
 use crate::error::ConnectCause;
-use crate::guard::{LaunchError, launch};
 use crate::process_log::{Logging, ProcessNote};
 use crate::services::Pending;
+use wharf_guard::{LaunchError, launch};
 
 use driver::Driver;
 use link::StdioLink;

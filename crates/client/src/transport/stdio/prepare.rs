@@ -11,7 +11,7 @@ use std::time::Duration;
 use wharf_spec::{EnvValue, LaunchCheck, ProgramError, StdioSpec, Surroundings, find_program, trusted_path};
 
 use crate::error::ConnectCause;
-use crate::guard::Errand;
+use wharf_guard::Errand;
 
 /// Variables every server gets.
 const ALWAYS: [&str; 20] = [

@@ -13,10 +13,10 @@ use tokio::task::AbortHandle;
 use wharf_spec::Redactor;
 
 use crate::budget::ServerBudget;
-use crate::guard::watched;
 use crate::limits::Limits;
 use crate::pace::Pace;
 use crate::process_log::{Logging, ProcessNote};
+use wharf_guard::watched;
 
 /// Reads in a row, and lines, before others get their turn.
 const READS_PER_TURN: usize = 8;

@@ -1,0 +1,223 @@
+//! The messages of one stream: numbered, kept for a while, and handed to one reader at a time.
+//!
+//! Knows nothing of HTTP. Only the newest messages are kept; a reader that has fallen behind
+//! them, or whom another one has replaced, is at its end.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+
+use serde_json::Value;
+
+use crate::message::{Outbox, locked};
+
+/// How many messages are kept.
+const MOST_MESSAGES: usize = 512;
+
+/// How many bytes of messages are kept; one message may be larger.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+#[derive(Default)]
+pub struct Feed {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    kept: VecDeque<String>,
+    bytes: usize,
+    /// How many messages came before those that are kept; the first ever has the number 1.
+    dropped: u64,
+    /// The number of the last message that a reader has seen.
+    seen: u64,
+    is_ended: bool,
+    /// How many readers there have been; only the last one may read.
+    readers: u64,
+    waker: Option<Waker>,
+}
+
+/// A reader's place in a feed.
+#[derive(Debug)]
+pub struct Bookmark {
+    reader: u64,
+    /// The number of the last message that it has read.
+    pub read: u64,
+}
+
+/// How a feed begins.
+#[derive(Debug, PartialEq)]
+pub enum Beginning {
+    /// It ended without a message.
+    Nothing,
+    /// It ended after a single message, which is this.
+    Sole(String),
+    /// There is more, or may be.
+    More,
+}
+
+impl Feed {
+    /// Adds a message; says whether the feed still took any.
+    pub fn push(&self, message: &Value) -> bool {
+        locked(&self.state).push(message)
+    }
+
+    /// Adds the last message, so that nobody sees it without the end; says whether the feed still took any.
+    pub fn finish(&self, message: &Value) -> bool {
+        let mut state = locked(&self.state);
+        let is_taken = state.push(message);
+        state.is_ended = true;
+        is_taken
+    }
+
+    /// Ends the feed; what is kept can still be read.
+    pub fn end(&self) {
+        let mut state = locked(&self.state);
+        state.is_ended = true;
+        state.wake();
+    }
+
+    /// Waits until it shows how the feed begins.
+    pub async fn beginning(&self) -> Beginning {
+        poll_fn(|context| {
+            let mut state = locked(&self.state);
+            match (state.is_ended, state.kept.front()) {
+                (true, None) => Poll::Ready(Beginning::Nothing),
+                (true, Some(sole)) if state.last() == 1 => Poll::Ready(Beginning::Sole(sole.clone())),
+                (_, Some(_)) => Poll::Ready(Beginning::More),
+                (false, None) => state.sleep(context),
+            }
+        })
+        .await
+    }
+
+    /// Makes a new reader, which goes on where the last one was; whoever reads now is at its end.
+    pub fn open(&self) -> Bookmark {
+        let mut state = locked(&self.state);
+        let seen = state.seen;
+        state.replace_reader(seen)
+    }
+
+    /// Makes a new reader that goes on after the message `read`, if everything since is kept.
+    pub fn reopen(&self, read: u64) -> Option<Bookmark> {
+        let mut state = locked(&self.state);
+        (state.dropped..=state.last()).contains(&read).then(|| state.replace_reader(read))
+    }
+
+    /// The next message of a reader, or nothing at its end.
+    pub fn poll_next(&self, bookmark: &mut Bookmark, context: &mut Context<'_>) -> Poll<Option<String>> {
+        let mut state = locked(&self.state);
+        if bookmark.reader != state.readers || bookmark.read < state.dropped {
+            return Poll::Ready(None);
+        }
+        let place = usize::try_from(bookmark.read - state.dropped).unwrap_or(usize::MAX);
+        match state.kept.get(place).cloned() {
+            Some(text) => {
+                bookmark.read += 1;
+                state.seen = state.seen.max(bookmark.read);
+                Poll::Ready(Some(text))
+            }
+            None if state.is_ended => Poll::Ready(None),
+            None => state.sleep(context),
+        }
+    }
+}
+
+impl State {
+    fn push(&mut self, message: &Value) -> bool {
+        if self.is_ended {
+            return false;
+        }
+        let text = message.to_string();
+        self.bytes += text.len();
+        self.kept.push_back(text);
+        while self.kept.len() > MOST_MESSAGES || (self.bytes > MOST_BYTES && self.kept.len() > 1) {
+            let oldest = self.kept.pop_front().unwrap_or_default();
+            self.bytes -= oldest.len();
+            self.dropped += 1;
+        }
+        self.wake();
+        true
+    }
+
+    /// The number of the last message.
+    fn last(&self) -> u64 {
+        self.dropped + self.kept.len() as u64
+    }
+
+    fn replace_reader(&mut self, read: u64) -> Bookmark {
+        self.readers += 1;
+        self.wake();
+        Bookmark { reader: self.readers, read }
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn sleep<T>(&mut self, context: &Context<'_>) -> Poll<T> {
+        self.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+/// What is sent to a feed that has ended is dropped.
+impl Outbox for Feed {
+    fn send(&self, message: Value) {
+        self.push(&message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use serde_json::json;
+
+    use super::{Bookmark, Feed, MOST_BYTES, MOST_MESSAGES};
+
+    /// What a reader has next: a message, `-` for nothing yet, `.` for the end.
+    fn next(feed: &Feed, bookmark: &mut Bookmark) -> String {
+        match feed.poll_next(bookmark, &mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(text)) => text,
+            Poll::Ready(None) => ".".to_owned(),
+            Poll::Pending => "-".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_reader_goes_on_where_the_last_one_was_or_where_it_says() {
+        let feed = Feed::default();
+        for number in 1..=3 {
+            feed.push(&json!(number));
+        }
+        let mut first = feed.open();
+        assert_eq!([next(&feed, &mut first), next(&feed, &mut first)], ["1", "2"]);
+        let mut second = feed.open();
+        assert_eq!(next(&feed, &mut first), ".", "only one reads");
+        assert_eq!([next(&feed, &mut second), next(&feed, &mut second)], ["3", "-"]);
+        let mut third = feed.reopen(1).unwrap();
+        feed.end();
+        assert!(!feed.push(&json!(4)));
+        assert_eq!([next(&feed, &mut third), next(&feed, &mut third), next(&feed, &mut third)], ["2", "3", "."]);
+        assert!(feed.reopen(3).is_some() && feed.reopen(4).is_none());
+    }
+
+    #[test]
+    fn only_so_much_is_kept() {
+        let feed = Feed::default();
+        let mut slow = feed.open();
+        for number in 0..=MOST_MESSAGES {
+            feed.push(&json!(number));
+        }
+        assert_eq!(next(&feed, &mut slow), ".", "it fell behind");
+        assert!(feed.reopen(0).is_none());
+        assert_eq!(next(&feed, &mut feed.reopen(1).unwrap()), "1");
+        let large = "x".repeat(MOST_BYTES);
+        feed.push(&json!(large));
+        let last = MOST_MESSAGES as u64 + 1;
+        assert!(feed.reopen(last - 1).is_none() && feed.reopen(last).is_some());
+    }
+}

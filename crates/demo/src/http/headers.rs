@@ -1,0 +1,163 @@
+//! The headers that repeat a stateless request's body (2026-07-28 basic/transports/streamable-http).
+//!
+//! What stands between client and server may act on them without reading the body, so they have
+//! to agree with it.
+
+use axum::http::HeaderMap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use crate::message::{HEADER_MISMATCH, Request, RpcError};
+use crate::negotiation::declared_version;
+use crate::server::Mirrored;
+
+pub const VERSION: &str = "MCP-Protocol-Version";
+const METHOD: &str = "Mcp-Method";
+const NAME: &str = "Mcp-Name";
+const PARAM: &str = "mcp-param-";
+
+/// The arguments that headers repeat, as they came.
+pub fn mirrored(headers: &HeaderMap) -> Mirrored {
+    let params = headers.iter().filter(|(name, _)| name.as_str().starts_with(PARAM));
+    params.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())).collect()
+}
+
+/// Checks the version of a request that declares one.
+pub fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
+    match declared_version(request) {
+        Some(version) => check(headers, VERSION, Some(version)),
+        None => Ok(()),
+    }
+}
+
+/// Checks everything but the version; `schema_of` gives what a tool takes.
+pub fn check_rest(
+    headers: &HeaderMap,
+    request: &Request,
+    schema_of: impl Fn(&str) -> Option<Value>,
+) -> Result<(), RpcError> {
+    check(headers, METHOD, Some(&request.method))?;
+    let Some(name) = name_of(request) else { return Ok(()) };
+    check(headers, NAME, Some(name))?;
+    match schema_of(name) {
+        Some(schema) if request.method == "tools/call" => check_params(headers, request, &schema),
+        _ => Ok(()),
+    }
+}
+
+/// What `Mcp-Name` repeats. A name that is none is for the method itself to complain of.
+fn name_of(request: &Request) -> Option<&str> {
+    let field = match request.method.as_str() {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return None,
+    };
+    request.params.get(field)?.as_str()
+}
+
+fn check_params(headers: &HeaderMap, request: &Request, schema: &Value) -> Result<(), RpcError> {
+    let none = Map::new();
+    let arguments = request.params.get("arguments").and_then(Value::as_object).unwrap_or(&none);
+    for (name, argument) in annotated(schema, arguments) {
+        check(headers, &format!("Mcp-Param-{name}"), argument.as_deref())?;
+    }
+    Ok(())
+}
+
+/// The headers that a schema asks for, each with what it has to say; nothing if it has to be absent.
+fn annotated(schema: &Value, arguments: &Map<String, Value>) -> Vec<(String, Option<String>)> {
+    let none = Map::new();
+    let mut found = Vec::new();
+    for (name, property) in schema["properties"].as_object().unwrap_or(&none) {
+        let argument = arguments.get(name).unwrap_or(&Value::Null);
+        if let Some(header) = property["x-mcp-header"].as_str() {
+            found.push((header.to_owned(), plainly(argument)));
+        }
+        found.extend(annotated(property, argument.as_object().unwrap_or(&none)));
+    }
+    found
+}
+
+/// An argument as a header says it; nothing if none does.
+fn plainly(argument: &Value) -> Option<String> {
+    match argument {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) => Some(argument.to_string()),
+        // 3.0 is an integer too, and a header has no other way to say it than 3.
+        Value::Number(number) => {
+            Some(number.as_f64().filter(|_| number.is_f64()).map_or(argument.to_string(), |float| format!("{float}")))
+        }
+        _ => None,
+    }
+}
+
+fn check(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), RpcError> {
+    let mut values = headers.get_all(name).iter();
+    let mismatch = |complaint: &str| Err(RpcError::new(HEADER_MISMATCH, format!("the header `{name}` {complaint}")));
+    let said = match (values.next(), values.next()) {
+        (None, _) if expected.is_none() => return Ok(()),
+        (None, _) => return mismatch("is missing"),
+        (Some(_), Some(_)) => return mismatch("comes more than once"),
+        (Some(value), None) => value.to_str().ok().and_then(decoded),
+    };
+    match (said, expected) {
+        (None, _) => mismatch("cannot be read"),
+        (Some(said), Some(expected)) if said == expected => Ok(()),
+        _ => mismatch("does not say what the body says"),
+    }
+}
+
+/// What a header says, which may be wrapped in Base64.
+fn decoded(value: &str) -> Option<String> {
+    match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok(),
+        None => Some(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Whether one header fits a call of a tool with one annotated argument.
+    #[track_caller]
+    fn check(argument: Value, header: Option<&str>, fits: bool) {
+        let schema = json!({"properties": {"in": {"properties": {"it": {"x-mcp-header": "It"}}}}});
+        let arguments = json!({"in": {"it": argument}});
+        let params = json!({"name": "t", "arguments": arguments}).as_object().unwrap().clone();
+        let request = Request { id: json!(1), method: "tools/call".to_owned(), params };
+        let mut headers = HeaderMap::new();
+        headers.insert(METHOD, "tools/call".parse().unwrap());
+        headers.insert(NAME, "t".parse().unwrap());
+        if let Some(header) = header {
+            headers.insert("mcp-param-it", header.parse().unwrap());
+        }
+        let found = check_rest(&headers, &request, |_| Some(schema.clone()));
+        assert_eq!(found.as_ref().err().map(|error| error.code), (!fits).then_some(HEADER_MISMATCH), "{header:?}");
+    }
+
+    #[test]
+    fn an_argument_and_its_header_agree() {
+        check(json!("north"), Some("north"), true);
+        check(json!("north"), Some("North"), false);
+        check(json!("north"), Some("=?base64?bm9ydGg=?="), true);
+        check(json!("north"), Some("=?base64?bm9ydGg?="), false);
+        check(json!("north"), Some("=?BASE64?bm9ydGg=?="), false);
+        check(json!("nörd"), Some("=?base64?bsO2cmQ=?="), true);
+        check(json!("=?base64?bm9ydGg=?="), Some("=?base64?bm9ydGg=?="), false);
+        check(json!("north"), None, false);
+        check(json!(""), Some(""), true);
+        check(json!(""), None, false);
+        check(json!(null), None, true);
+        check(json!(null), Some(""), false);
+        check(json!(42), Some("42"), true);
+        check(json!(42.0), Some("42"), true);
+        check(json!(42), Some("42.0"), false);
+        check(json!(true), Some("true"), true);
+        check(json!(true), Some("True"), false);
+    }
+}

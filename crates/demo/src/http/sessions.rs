@@ -1,0 +1,151 @@
+//! Sessions of the handshake revisions: who they are, and the streams that can be taken up again.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::feed::{Bookmark, Feed};
+use super::turn_tides;
+use crate::message::locked;
+use crate::server::DemoServer;
+
+/// How many sessions there may be; the one that was used least recently gives way.
+const MOST_SESSIONS: usize = 64;
+
+/// How many streams of a session can be taken up again, beside its own.
+const MOST_STREAMS: usize = 64;
+
+/// The number of a session's own stream; those of its requests come after.
+pub const OWN_STREAM: u64 = 0;
+
+/// The sessions, the least recently used one first.
+#[derive(Default)]
+pub struct Sessions {
+    all: Mutex<Vec<Arc<Session>>>,
+}
+
+pub struct Session {
+    pub id: String,
+    pub server: Arc<DemoServer>,
+    /// The stream for what belongs to no request.
+    pub own: Arc<Feed>,
+    streams: Mutex<VecDeque<(u64, Arc<Feed>)>>,
+    last_stream: AtomicU64,
+}
+
+impl Sessions {
+    /// Remembers a new session.
+    pub fn add(&self, session: &Arc<Session>) {
+        let mut all = locked(&self.all);
+        if all.len() >= MOST_SESSIONS {
+            all.remove(0).close();
+        }
+        all.push(Arc::clone(session));
+    }
+
+    /// The session `id`, which counts as used now.
+    pub fn find(&self, id: &str) -> Option<Arc<Session>> {
+        let mut all = locked(&self.all);
+        let place = all.iter().position(|session| session.id == id)?;
+        let session = all.remove(place);
+        all.push(Arc::clone(&session));
+        Some(session)
+    }
+
+    /// Ends the session `id`; says whether there was one.
+    pub fn end(&self, id: &str) -> bool {
+        let mut all = locked(&self.all);
+        let ended = all.iter().position(|session| session.id == id).map(|place| all.remove(place));
+        drop(all);
+        ended.inspect(|session| session.close()).is_some()
+    }
+}
+
+impl Session {
+    /// Makes a session on `server`, with a port that changes by itself if the server's options say so.
+    pub fn new(server: DemoServer) -> io::Result<Self> {
+        let (server, own) = (Arc::new(server), Arc::<Feed>::default());
+        turn_tides(&server, Arc::clone(&own) as _)?;
+        let (streams, last_stream) = (Mutex::default(), AtomicU64::new(OWN_STREAM));
+        Ok(Self { id: fresh_id()?, server, own, streams, last_stream })
+    }
+
+    /// Keeps a request's stream, and gives its number.
+    pub fn keep(&self, feed: &Arc<Feed>) -> u64 {
+        let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut streams = locked(&self.streams);
+        if streams.len() >= MOST_STREAMS {
+            streams.pop_front();
+        }
+        streams.push_back((number, Arc::clone(feed)));
+        number
+    }
+
+    /// The stream that goes on after the event `last`, if everything since is kept.
+    pub fn resume(&self, last: &str) -> Option<(u64, Arc<Feed>, Bookmark)> {
+        let (stream, read) = last.split_once('-')?;
+        let (stream, read) = (stream.parse().ok()?, read.parse().ok()?);
+        let feed = if stream == OWN_STREAM { Arc::clone(&self.own) } else { self.stream(stream)? };
+        let bookmark = feed.reopen(read)?;
+        Some((stream, feed, bookmark))
+    }
+
+    fn stream(&self, number: u64) -> Option<Arc<Feed>> {
+        let streams = locked(&self.streams);
+        streams.iter().find(|(kept, _)| *kept == number).map(|(_, feed)| Arc::clone(feed))
+    }
+
+    /// Ends every call and stream of the session.
+    pub fn close(&self) {
+        self.server.close();
+        self.own.end();
+    }
+}
+
+/// 256 bits that nobody can guess: whoever knows them is the client.
+fn fresh_id() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Options;
+
+    fn session() -> Arc<Session> {
+        let options = Options { revision: None, name: "demo".to_owned(), crash_after: None, tide: None };
+        let root = DemoServer::new(options, Vec::new()).unwrap();
+        Arc::new(Session::new(root.for_session().unwrap()).unwrap())
+    }
+
+    #[test]
+    fn the_least_recently_used_session_gives_way() {
+        let sessions = Sessions::default();
+        let made: Vec<_> = (0..=MOST_SESSIONS).map(|_| session()).collect();
+        for session in &made[..MOST_SESSIONS] {
+            sessions.add(session);
+        }
+        assert!(sessions.find(&made[0].id).is_some());
+        sessions.add(&made[MOST_SESSIONS]);
+        let is_there = |session: &Arc<Session>| sessions.find(&session.id).is_some();
+        assert!(is_there(&made[0]) && !is_there(&made[1]) && is_there(&made[2]));
+        assert!(!made[1].own.push(&true.into()), "its stream has ended");
+        assert!(sessions.end(&made[2].id) && !sessions.end(&made[2].id));
+        assert_eq!(made[0].id.len(), 64);
+    }
+
+    #[test]
+    fn only_streams_that_are_kept_are_taken_up() {
+        let session = session();
+        let feeds: Vec<_> = (0..=MOST_STREAMS).map(|_| Arc::<Feed>::default()).collect();
+        let numbers: Vec<_> = feeds.iter().map(|feed| session.keep(feed)).collect();
+        let is_kept = |stream: u64| session.resume(&format!("{stream}-0")).is_some();
+        assert!(is_kept(OWN_STREAM) && !is_kept(numbers[0]) && is_kept(numbers[1]));
+        for nonsense in ["", "1", "-", "1-", "-1", "1-x", "2-1"] {
+            assert!(session.resume(nonsense).is_none(), "{nonsense:?}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! HTTP+SSE as 2024-11-05 has it: one stream for everything the server says, and a URL to send messages to.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{get, post};
+
+use super::reader::Reader;
+use super::refusal::Refusal;
+use super::sessions::Session;
+use super::{Site, answer};
+use crate::message::Outbox;
+
+pub const PATH: &str = "/sse";
+
+const MESSAGES: &str = "/messages";
+
+pub fn routes(site: &Arc<Site>) -> Router {
+    Router::new().route(PATH, get(open)).route(MESSAGES, post(receive)).with_state(Arc::clone(site))
+}
+
+/// GET: a session, which lasts as long as its stream is read.
+async fn open(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
+    let permit = site.admit_exchange()?;
+    let server = site.root.for_session().ok_or_else(|| Refusal::busy("there are no sessions here"))?;
+    let session = Arc::new(Session::new(server).map_err(|_| Refusal::busy("no session can be made"))?);
+    site.sessions.add(&session);
+    let (own, endpoint) = (Arc::clone(&session.own), format!("{MESSAGES}?sessionId={}", session.id));
+    let bookmark = own.open();
+    let visit = Visit { site, session };
+    Ok(answer::events(Reader::new(own, bookmark, (visit, permit)).opened_by("endpoint", &endpoint)))
+}
+
+/// POST: a message of a session, which is answered on its stream.
+async fn receive(State(site): State<Arc<Site>>, RawQuery(query): RawQuery, body: Bytes) -> Result<Response, Refusal> {
+    let query = query.unwrap_or_default();
+    let id = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
+    let id = id.ok_or_else(|| Refusal::plain(StatusCode::BAD_REQUEST, "`sessionId` is missing"))?;
+    let session = site.sessions.find(id);
+    let session = session.ok_or_else(|| Refusal::plain(StatusCode::NOT_FOUND, "there is no such session"))?;
+    let out: Arc<dyn Outbox> = Arc::clone(&session.own) as _;
+    session.server.handle(&body, &out);
+    Ok(answer::accepted())
+}
+
+/// A client on its stream: once it has gone, the session ends.
+struct Visit {
+    site: Arc<Site>,
+    session: Arc<Session>,
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.site.sessions.end(&self.session.id);
+        self.session.close();
+    }
+}

@@ -1,0 +1,62 @@
+//! A POST of a stateless revision: one request, one answer, nothing remembered of who asked.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde_json::Value;
+
+use super::feed::Beginning;
+use super::outbox::CallOutbox;
+use super::reader::Reader;
+use super::refusal::Refusal;
+use super::{Site, answer, headers};
+use crate::message::{Incoming, Request, RpcError, classify};
+use crate::server::DemoServer;
+
+/// Answers a message on `server`, which is this request's alone.
+pub async fn receive(
+    site: &Site,
+    server: DemoServer,
+    headers: &HeaderMap,
+    message: Value,
+) -> Result<Response, Refusal> {
+    let incoming = classify(message).map_err(Refusal::bad_request)?;
+    match &incoming {
+        Incoming::Request(request) => {
+            let checked = check(&server, headers, request);
+            checked.map_err(|error| Refusal::bad_request(error.reply(request.id.clone())))?;
+        }
+        Incoming::Notification { .. } | Incoming::Ignored => return Ok(answer::accepted()),
+        Incoming::Response { .. } => return Err(Refusal::plain(StatusCode::BAD_REQUEST, "nobody asked anything")),
+    }
+    let permit = site.admit_exchange()?;
+    let (feed, out) = CallOutbox::open(None);
+    // From here on: if the client goes before the answer is ready, this future is dropped and the call with it.
+    let attendance = Attendance(Arc::new(server));
+    attendance.0.handle_incoming(incoming, &out);
+    drop(out);
+    Ok(match answer::beginning(&feed).await {
+        Beginning::Sole(reply) => answer::json(answer::stateless_status(&reply), reply),
+        Beginning::More | Beginning::Nothing => {
+            let bookmark = feed.open();
+            answer::events(Reader::new(feed, bookmark, (attendance, permit)))
+        }
+    })
+}
+
+/// Refuses a request that does not describe itself, or whose headers describe another one.
+fn check(server: &DemoServer, headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
+    headers::check_version(headers, request)?;
+    server.admit(request)?;
+    headers::check_rest(headers, request, |tool| server.input_schema(tool))
+}
+
+/// The client's interest in an answer: dropped, it cancels the call.
+struct Attendance(Arc<DemoServer>);
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        self.0.withdraw();
+    }
+}

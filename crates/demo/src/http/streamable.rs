@@ -1,0 +1,189 @@
+//! Streamable HTTP on one URL: which era a request belongs to, and what sessions do with theirs.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use serde_json::Value;
+
+use super::feed::Beginning;
+use super::headers::{self, VERSION};
+use super::outbox::CallOutbox;
+use super::reader::Reader;
+use super::refusal::Refusal;
+use super::sessions::{OWN_STREAM, Session};
+use super::{Site, answer, stateless};
+use crate::negotiation::PROTOCOL_VERSION_KEY;
+use crate::revision::Revision;
+use crate::server::not_json;
+
+pub const PATH: &str = "/mcp";
+
+const SESSION_ID: &str = "Mcp-Session-Id";
+const LAST_EVENT_ID: &str = "Last-Event-ID";
+
+pub fn routes(site: &Arc<Site>) -> Router {
+    Router::new().route(PATH, get(watch).post(receive).delete(leave)).with_state(Arc::clone(site))
+}
+
+/// POST: one message, or in 2025-03-26 a batch.
+async fn receive(State(site): State<Arc<Site>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
+    check_media(&headers)?;
+    let message = serde_json::from_slice(&body);
+    let message: Value = message.map_err(|error| Refusal::bad_request(not_json(&error).reply(Value::Null)))?;
+    let is_handshake = message["method"] == "initialize" || text(&headers, SESSION_ID).is_some();
+    let is_stateless = is_self_describing(&headers, &message) || !is_handshake || !site.has_sessions;
+    if is_stateless && let Some(server) = site.root.for_request(headers::mirrored(&headers)) {
+        return stateless::receive(&site, server, &headers, message).await;
+    }
+    match text(&headers, SESSION_ID) {
+        Some(_) => receive_in_session(&site, &session(&site, &headers)?, message).await,
+        None => open(&site, &headers, message).await,
+    }
+}
+
+/// Whether a message is of the stateless era, by its own words or by those of its headers.
+fn is_self_describing(headers: &HeaderMap, message: &Value) -> bool {
+    let is_stateless = |version| Revision::parse(version).is_some_and(Revision::is_stateless);
+    message["params"]["_meta"].get(PROTOCOL_VERSION_KEY).is_some() || text(headers, VERSION).is_some_and(is_stateless)
+}
+
+fn check_media(headers: &HeaderMap) -> Result<(), Refusal> {
+    let content = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    if !is_media(content, "application/json") {
+        return Err(Refusal::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Type` must be `application/json`"));
+    }
+    accepts(headers, &["application/json", "text/event-stream"])
+}
+
+fn accepts(headers: &HeaderMap, kinds: &[&str]) -> Result<(), Refusal> {
+    let named = || headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let is_accepted = |kind: &&str| named().flat_map(|value| value.split(',')).any(|named| is_media(named, kind));
+    if kinds.iter().all(is_accepted) {
+        return Ok(());
+    }
+    Err(Refusal::plain(StatusCode::NOT_ACCEPTABLE, &format!("`Accept` must name {}", kinds.join(" and "))))
+}
+
+fn is_media(value: &str, kind: &str) -> bool {
+    value.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(kind))
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The session that a request names, if it speaks the revision that the session agreed on.
+fn session(site: &Site, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
+    let id = text(headers, SESSION_ID);
+    let id = id.ok_or_else(|| Refusal::plain(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing"))?;
+    let session = site.sessions.find(id);
+    let session = session.ok_or_else(|| Refusal::plain(StatusCode::NOT_FOUND, "there is no such session"))?;
+    let agreed = session.server.agreed().map(Revision::as_str);
+    match text(headers, VERSION) {
+        // 2025-06-18 basic/transports, "Protocol Version Header"; before, there was none.
+        Some(version) if Some(version) != agreed => {
+            let complaint = "`MCP-Protocol-Version` is not the version that the session agreed on";
+            Err(Refusal::plain(StatusCode::BAD_REQUEST, complaint))
+        }
+        _ => Ok(session),
+    }
+}
+
+/// Answers the request that begins a session; an error begins none.
+async fn open(site: &Site, headers: &HeaderMap, message: Value) -> Result<Response, Refusal> {
+    let server = site.root.for_session();
+    let server = server.ok_or_else(|| Refusal::plain(StatusCode::BAD_REQUEST, "there are no sessions here"))?;
+    if let Some(version) = text(headers, VERSION)
+        && Revision::parse(version).is_none_or(Revision::is_stateless)
+    {
+        return Err(Refusal::plain(StatusCode::BAD_REQUEST, "`MCP-Protocol-Version` is not one that is spoken here"));
+    }
+    let (feed, out) = CallOutbox::open(None);
+    server.handle_json(message, &out);
+    drop(out);
+    let Beginning::Sole(reply) = feed.beginning().await else {
+        return Err(Refusal::plain(StatusCode::BAD_REQUEST, "the first message must be `initialize`"));
+    };
+    if server.agreed().is_none() {
+        return Ok(answer::json(StatusCode::BAD_REQUEST, reply));
+    }
+    let session = Arc::new(Session::new(server).map_err(|_| Refusal::busy("no session can be made"))?);
+    site.sessions.add(&session);
+    let mut response = answer::json(StatusCode::OK, reply);
+    let id = HeaderValue::from_str(&session.id).expect("an id is hexadecimal");
+    response.headers_mut().insert("mcp-session-id", id);
+    Ok(response)
+}
+
+/// Handles a message in its session. What the client does not read now, it can take up later.
+async fn receive_in_session(site: &Site, session: &Arc<Session>, message: Value) -> Result<Response, Refusal> {
+    let permit = site.admit_exchange()?;
+    let asks = has_request(&message);
+    let (feed, out) = CallOutbox::open(Some(Arc::clone(&session.own)));
+    session.server.handle_json(message, &out);
+    drop(out);
+    Ok(match answer::beginning(&feed).await {
+        Beginning::Sole(reply) => answer::json(answer::session_status(&reply), reply),
+        Beginning::Nothing if !asks => answer::accepted(),
+        // A request without an answer was cancelled: its stream ends, and that is all.
+        Beginning::More | Beginning::Nothing => {
+            let (number, bookmark) = (session.keep(&feed), feed.open());
+            let reader = Reader::new(feed, bookmark, permit).numbered(number);
+            answer::events(primed(reader, session))
+        }
+    })
+}
+
+/// Whether a message, or one of a batch, is to be answered.
+fn has_request(message: &Value) -> bool {
+    let is_request = |message: &Value| message.get("method").is_some() && message.get("id").is_some();
+    message.as_array().map_or_else(|| is_request(message), |batch| batch.iter().any(is_request))
+}
+
+/// Before 2025-11-25, nobody expected an event without a message.
+fn primed(reader: Reader, session: &Session) -> Reader {
+    let knows_priming = session.server.agreed().is_some_and(Revision::has_priming_events);
+    if knows_priming { reader.primed() } else { reader }
+}
+
+/// GET: the session's own stream, or any of its streams from where it broke.
+async fn watch(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, Refusal> {
+    if !has_session(&site, &headers) {
+        return Ok(not_allowed());
+    }
+    accepts(&headers, &["text/event-stream"])?;
+    let session = session(&site, &headers)?;
+    let permit = site.admit_exchange()?;
+    let Some(last) = text(&headers, LAST_EVENT_ID) else {
+        let own = Arc::clone(&session.own);
+        let bookmark = own.open();
+        return Ok(answer::events(primed(Reader::new(own, bookmark, permit).numbered(OWN_STREAM), &session)));
+    };
+    let resumed = session.resume(last);
+    let resumed = resumed.ok_or_else(|| Refusal::plain(StatusCode::BAD_REQUEST, "that event is no longer kept"));
+    resumed.map(|(stream, feed, bookmark)| answer::events(Reader::new(feed, bookmark, permit).numbered(stream)))
+}
+
+/// DELETE: the end of a session.
+async fn leave(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, Refusal> {
+    if !has_session(&site, &headers) {
+        return Ok(not_allowed());
+    }
+    let session = session(&site, &headers)?;
+    site.sessions.end(&session.id);
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Whether a request is one of a session: those of a stateless revision have none, whatever they name.
+fn has_session(site: &Site, headers: &HeaderMap) -> bool {
+    site.has_sessions && text(headers, SESSION_ID).is_some() && !is_self_describing(headers, &Value::Null)
+}
+
+fn not_allowed() -> Response {
+    (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")]).into_response()
+}

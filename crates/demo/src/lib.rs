@@ -1,0 +1,45 @@
+//! The demo server behind `wharf demo-server`: a harmless MCP server to try Wharf on.
+//!
+//! A whole MCP server in every revision, with threads and JSON of its own so that it shares no
+//! code, and no bug, with the client it is tried with. [`server::DemoServer`] knows
+//! nothing of transports: it takes a message and answers through a [`message::Outbox`]. It keeps
+//! nothing on disk and reaches no network; over HTTP it can be reached from this machine alone.
+
+#![forbid(unsafe_code)]
+
+mod alarm;
+mod arguments;
+mod calls;
+mod completion;
+mod content;
+mod elicitation;
+mod envelope;
+mod http;
+mod icons;
+mod logging;
+mod message;
+mod negotiation;
+mod pages;
+mod port;
+mod prompts;
+mod questions;
+mod resources;
+mod revision;
+mod rounds;
+mod sampling;
+mod server;
+mod sha256;
+mod skills;
+mod stdio;
+mod subscriptions;
+mod talk;
+mod tasks;
+mod tools;
+mod work;
+
+pub use http::{Form, Place, parse_address, serve_http};
+pub use server::Options;
+pub use stdio::serve_stdio;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! `tools/call`: what the outcome of each tool means for the connection.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::DemoServer;
+use crate::alarm::Alarm;
+use crate::elicitation::{PAPERS_IN_ORDER, harbour_page, page_is_done};
+use crate::envelope::Envelope;
+use crate::message::{INTERNAL_ERROR, Outbox, Request, RpcError, URL_ELICITATION_REQUIRED, locked, result_reply};
+use crate::port::Change;
+use crate::questions::{Need, Question};
+use crate::revision::Revision;
+use crate::rounds::Replay;
+use crate::talk::{Line, Live, Progress, Stop};
+use crate::tasks::Play;
+use crate::tools::{self, Outcome, Surroundings, failure, plain};
+use crate::{logging, subscriptions::Ending};
+
+/// A request under way, and what it is answered by.
+#[derive(Clone, Copy)]
+pub struct Exchange<'a> {
+    pub request: &'a Request,
+    pub revision: Revision,
+    pub out: &'a Arc<dyn Outbox>,
+}
+
+impl DemoServer {
+    /// The result of a tool call, or nothing if it comes later.
+    pub(super) fn call_tool(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
+        let Exchange { request, revision, .. } = exchange;
+        let around = Surroundings {
+            revision,
+            environment: &self.nature.environment,
+            view: self.port.view(),
+            mirrored: &self.mirrored,
+        };
+        let outcome = tools::call(&request.params, &around)?;
+        if self.has_had_enough() {
+            crash(3);
+        }
+        self.check_task_wish(exchange)?;
+        if revision.is_stateless() && !matches!(outcome, Outcome::Talk(_) | Outcome::Wait { .. }) {
+            // Refuses what a client has carried over from another call.
+            self.rounds.resume(&request.params)?;
+        }
+        let answer = match outcome {
+            // A client that asked for a task gets one, even for a complaint about its arguments.
+            Outcome::Answer(result) if revision.has_core_tasks() && self.becomes_task(exchange) => {
+                return self.play(exchange, Box::new(move |_| Ok(result)));
+            }
+            Outcome::Answer(result) => result,
+            Outcome::Crash { exit_code } => crash(exit_code),
+            Outcome::Wait { wait, answer } => {
+                return self.play(exchange, Box::new(move |talk| talk.wait(wait).map(|()| answer)));
+            }
+            Outcome::Talk(script) => {
+                return self.play(exchange, Box::new(move |talk| (script.play)(&script.given, talk)));
+            }
+            Outcome::Change(change) => self.change(exchange, change),
+            Outcome::Log { level, message } => self.log(exchange, &level, &message)?,
+            Outcome::EndListens(ending) => self.end_listens(exchange, ending),
+            Outcome::PageByError => return self.page_by_error(exchange),
+        };
+        Ok(Some(self.envelope(revision).complete(answer)))
+    }
+
+    /// Has a call take its time, as a task if it is to be one.
+    fn play(&self, exchange: Exchange<'_>, play: Play) -> Result<Option<Value>, RpcError> {
+        if self.becomes_task(exchange) {
+            return self.start_task(exchange, play);
+        }
+        if exchange.revision.is_stateless() { self.play_round(exchange, play) } else { self.play_live(exchange, play) }
+    }
+
+    fn play_live(&self, exchange: Exchange<'_>, play: Play) -> Result<Option<Value>, RpcError> {
+        let (line, questions) = (self.line(exchange), Arc::clone(&self.questions));
+        let (envelope, id) = (self.envelope(exchange.revision), exchange.request.id.clone());
+        self.start(exchange, move |alarm| {
+            let mut talk = Live { line: line(alarm), questions };
+            let result = play(&mut talk);
+            // Only rounds leave questions unanswered.
+            settle(result, &envelope, |_| failure("The question cannot be asked.")).map(|answer| reply(id, answer))
+        })
+    }
+
+    pub(super) fn play_round(&self, exchange: Exchange<'_>, play: Play) -> Result<Option<Value>, RpcError> {
+        let conversation = self.rounds.resume(&exchange.request.params)?;
+        let (line, rounds) = (self.line(exchange), Arc::clone(&self.rounds));
+        let (envelope, id) = (self.envelope(exchange.revision), exchange.request.id.clone());
+        self.start(exchange, move |alarm| {
+            let mut talk = Replay::new(line(alarm), conversation);
+            let result = play(&mut talk);
+            let ask = |questions: Vec<_>| rounds.park(talk.conversation, &questions);
+            settle(result, &envelope, ask).map(|answer| reply(id, answer))
+        })
+    }
+
+    pub(super) fn start(
+        &self,
+        exchange: Exchange<'_>,
+        work: impl FnOnce(&Arc<Alarm>) -> Option<Value> + Send + 'static,
+    ) -> Result<Option<Value>, RpcError> {
+        let started = self.calls.start(&exchange.request.id, exchange.out, work);
+        started.map(|()| None).map_err(|reason| RpcError::new(INTERNAL_ERROR, reason))
+    }
+
+    /// Makes the line to the client, once there is an alarm to wake it.
+    fn line(&self, exchange: Exchange<'_>) -> impl FnOnce(&Arc<Alarm>) -> Line + Send + 'static {
+        let Exchange { request, revision, out } = exchange;
+        let (capabilities, out) = (self.capabilities_of_client(request, revision), Arc::clone(out));
+        let progress = Progress::wanted(&request.params, revision);
+        move |alarm| Line { revision, capabilities, alarm: Arc::clone(alarm), progress, out }
+    }
+
+    fn change(&self, exchange: Exchange<'_>, change: Change) -> Value {
+        plain(&self.apply(change, exchange.revision, &**exchange.out))
+    }
+
+    /// Makes a change and tells whoever is to hear of it.
+    pub(super) fn apply(&self, change: Change, revision: Revision, out: &dyn Outbox) -> String {
+        let (sentence, event) = self.port.apply(change);
+        match event {
+            Some(event) if revision.is_stateless() => self.subscriptions.announce(event),
+            Some(event) => self.subscriptions.announce_unasked(event, out.aside().as_deref().unwrap_or(out)),
+            None => {}
+        }
+        sentence
+    }
+
+    fn log(&self, exchange: Exchange<'_>, level: &str, message: &str) -> Result<Value, RpcError> {
+        let is_wanted = self.logging.wants(level, &exchange.request.params, exchange.revision)?;
+        if is_wanted {
+            exchange.out.send(logging::entry(level, message));
+        }
+        Ok(plain(if is_wanted { "Logged." } else { "Not logged: the client does not want that level." }))
+    }
+
+    fn end_listens(&self, exchange: Exchange<'_>, ending: Ending) -> Value {
+        let result = self.envelope(exchange.revision).complete(json!({}));
+        let count = self.subscriptions.end_all(ending, &result);
+        plain(&format!("Ended {count} subscriptions."))
+    }
+
+    /// Fails a call until the person has been to a page (2025-11-25 client/elicitation, "URL Mode With Errors").
+    fn page_by_error(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
+        let Exchange { request, revision, out } = exchange;
+        let envelope = self.envelope(revision);
+        if self.port.take_papers() {
+            return Ok(Some(envelope.complete(plain(PAPERS_IN_ORDER))));
+        }
+        if !Need::Url.is_met_by(&self.capabilities_of_client(request, revision)) {
+            return envelope.lacking(Need::Url).map(Some);
+        }
+        let page = harbour_page();
+        let done = page_is_done(&page["elicitationId"]);
+        let error = RpcError::new(URL_ELICITATION_REQUIRED, "the ship's papers are missing");
+        out.send(error.with_data(json!({"elicitations": [page]})).reply(request.id.clone()));
+        self.port.grant_papers();
+        out.send(done);
+        Ok(None)
+    }
+
+    fn has_had_enough(&self) -> bool {
+        match &mut *locked(&self.nature.calls_left) {
+            None => false,
+            Some(0) => true,
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+        }
+    }
+}
+
+/// What a call is answered with, or nothing if nobody waits for it; `ask` puts questions in a result.
+fn settle(
+    result: Result<Value, Stop>,
+    envelope: &Envelope,
+    ask: impl FnOnce(Vec<Question>) -> Value,
+) -> Option<Result<Value, RpcError>> {
+    Some(match result {
+        Ok(result) => Ok(envelope.complete(result)),
+        Err(Stop::Withdrawn) => return None,
+        Err(Stop::Unanswered(questions)) => Ok(envelope.typed("input_required", ask(questions))),
+        Err(Stop::Lacking(need)) => envelope.lacking(need),
+        Err(Stop::Failed(complaint)) => Ok(envelope.complete(failure(&complaint))),
+    })
+}
+
+pub(super) fn reply(id: Value, answer: Result<Value, RpcError>) -> Value {
+    match answer {
+        Ok(result) => result_reply(id, result),
+        Err(error) => error.reply(id),
+    }
+}
+
+/// Ends the process the way a server with a bug would: some words on stderr, and no answer.
+#[expect(clippy::exit, reason = "crashing is what the caller asked for")]
+fn crash(exit_code: i32) -> ! {
+    // Nobody is left to hear that stderr is gone.
+    let _ = std::io::stderr().lock().write_all(
+        b"demo: fatal: the cargo shifted\n\
+          demo: listing to starboard, abandoning ship\n",
+    );
+    std::process::exit(exit_code)
+}

@@ -1,0 +1,68 @@
+//! How the server introduces itself: its name, and what it can do.
+
+use serde_json::{Value, json};
+
+use super::DemoServer;
+use crate::envelope::Envelope;
+use crate::revision::Revision;
+use crate::{icons, skills};
+
+/// The extension of 2026-07-28 that calls may become tasks by.
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+const INSTRUCTIONS: &str = "A demo server: its tools are harmless and exist to be tried. \
+                            `fail` always fails and `crash` ends the server; both mean to.";
+
+impl DemoServer {
+    pub(super) fn initialize(&self, revision: Revision) -> Value {
+        json!({
+            "protocolVersion": revision.as_str(),
+            "capabilities": capabilities(revision),
+            "serverInfo": self.introduction(revision),
+            "instructions": INSTRUCTIONS,
+        })
+    }
+
+    pub(super) fn discover(&self, revision: Revision) -> Value {
+        json!({
+            "supportedVersions": self.negotiation.supported(),
+            "capabilities": capabilities(revision),
+            "instructions": INSTRUCTIONS,
+        })
+    }
+
+    pub(super) fn envelope(&self, revision: Revision) -> Envelope {
+        Envelope { revision, introduction: self.introduction(revision) }
+    }
+
+    fn introduction(&self, revision: Revision) -> Value {
+        let mut introduction = json!({"name": self.nature.name, "version": env!("CARGO_PKG_VERSION")});
+        if revision.has_titles() {
+            introduction["title"] = "Wharf demo server".into();
+        }
+        if revision.has_descriptions() {
+            introduction["description"] = "A harmless server to try an MCP host on.".into();
+        }
+        icons::add(&mut introduction, revision);
+        introduction
+    }
+}
+
+fn capabilities(revision: Revision) -> Value {
+    let mut capabilities = json!({
+        "tools": {"listChanged": true},
+        "resources": {"listChanged": true, "subscribe": true},
+        "prompts": {"listChanged": true},
+        "logging": {},
+    });
+    if revision.has_completions_capability() {
+        capabilities["completions"] = json!({});
+    }
+    if revision.has_core_tasks() {
+        capabilities["tasks"] = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+    }
+    if revision.is_stateless() {
+        capabilities["extensions"] = json!({TASKS_EXTENSION: {}, skills::EXTENSION: {}});
+    }
+    capabilities
+}

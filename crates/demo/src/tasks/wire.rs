@@ -1,0 +1,73 @@
+//! Tasks as the two revisions that have them write them.
+
+use serde_json::{Value, json};
+
+use super::{Phase, State, Task};
+use crate::message::{INTERNAL_ERROR, RpcError, locked};
+
+pub const RELATED_TASK_KEY: &str = "io.modelcontextprotocol/related-task";
+
+/// How often to ask for news.
+const POLL_INTERVAL_MS: u64 = 100;
+
+/// The task as 2026-07-28 has it, with all that belongs to its status.
+pub fn stateless(task: &Task) -> Value {
+    let state = locked(&task.state);
+    let mut detail = brief(task, &state);
+    detail["ttlMs"] = task.ttl_ms.into();
+    detail["pollIntervalMs"] = POLL_INTERVAL_MS.into();
+    match &state.phase {
+        Phase::Working | Phase::Cancelled => {}
+        Phase::InputRequired(open) => detail["inputRequests"] = open.clone().into(),
+        Phase::Completed(result) => detail["result"] = result.clone(),
+        Phase::Failed(error) => detail["error"] = error.clone(),
+    }
+    detail
+}
+
+/// The task as 2025-11-25 has it; the result comes separately.
+pub fn handshake(task: &Task) -> Value {
+    let state = locked(&task.state);
+    let mut detail = brief(task, &state);
+    detail["ttl"] = task.ttl_ms.into();
+    detail["pollInterval"] = POLL_INTERVAL_MS.into();
+    if let Phase::Completed(result) = &state.phase
+        && result["isError"] == true
+    {
+        // 2025-11-25 basic/utilities/tasks: a tool that reports failure has failed its task.
+        detail["status"] = "failed".into();
+    }
+    detail
+}
+
+/// What `tasks/result` answers for a task that has ended (2025-11-25 basic/utilities/tasks).
+pub fn outcome(task: &Task) -> Result<Value, RpcError> {
+    match &locked(&task.state).phase {
+        Phase::Completed(result) => {
+            let mut result = result.clone();
+            result["_meta"][RELATED_TASK_KEY] = json!({"taskId": task.id});
+            Ok(result)
+        }
+        _ => Err(RpcError::new(INTERNAL_ERROR, format!("the task `{}` was cancelled", task.id))),
+    }
+}
+
+fn brief(task: &Task, state: &State) -> Value {
+    json!({
+        "taskId": task.id,
+        "status": status(&state.phase),
+        "statusMessage": state.message,
+        "createdAt": task.created,
+        "lastUpdatedAt": state.updated,
+    })
+}
+
+fn status(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Working => "working",
+        Phase::InputRequired(_) => "input_required",
+        Phase::Completed(_) => "completed",
+        Phase::Failed(_) => "failed",
+        Phase::Cancelled => "cancelled",
+    }
+}

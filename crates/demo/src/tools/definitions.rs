@@ -1,0 +1,108 @@
+//! The tools as they are listed, in the words of each revision.
+
+mod asking;
+mod plain;
+mod port;
+
+use serde_json::{Value, json};
+
+use super::Revision;
+use crate::icons;
+use crate::port::View;
+
+/// All tools, always in the same order, without what `revision` does not know.
+pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
+    let mut tools = plain::plain_tools();
+    tools.extend(asking::asking_tools());
+    tools.extend(port::port_tools());
+    tools.retain(|tool| is_offered(tool["name"].as_str().unwrap_or_default(), revision, view));
+    for tool in &mut tools {
+        trim(tool, revision);
+    }
+    tools
+}
+
+fn is_offered(name: &str, revision: Revision, view: View) -> bool {
+    match name {
+        "book_berth" | "many_questions" => revision.has_elicitation(),
+        "open_harbour_page" => revision.has_elicitation_modes(),
+        "stubborn" | "end_subscriptions" => revision.is_stateless(),
+        "survey_hull" => revision.has_core_tasks(),
+        "crane" => view.has_crane,
+        _ => true,
+    }
+}
+
+fn trim(tool: &mut Value, revision: Revision) {
+    if matches!(tool["name"].as_str(), Some("picture" | "book_berth")) {
+        icons::add(tool, revision);
+    }
+    trim_arguments(tool, revision);
+    if !revision.is_stateless()
+        && let Some(properties) = tool["inputSchema"]["properties"].as_object_mut()
+    {
+        for property in properties.values_mut().filter_map(Value::as_object_mut) {
+            property.remove("x-mcp-header");
+        }
+    }
+    let fields = tool.as_object_mut().expect("a definition is an object");
+    if !revision.has_structured_content() {
+        fields.remove("outputSchema");
+    }
+    if !revision.has_core_tasks() {
+        fields.remove("execution");
+    }
+    if !revision.has_titles()
+        && let Some(title) = fields.remove("title")
+    {
+        // Before tools had a title, their annotations did.
+        fields["annotations"]["title"] = title;
+    }
+    if !revision.has_tool_annotations() {
+        fields.remove("annotations");
+    }
+}
+
+/// Takes away the arguments that ask for what `revision` does not have.
+fn trim_arguments(tool: &mut Value, revision: Revision) {
+    let argument = match tool["name"].as_str() {
+        Some("ask_model") if !revision.has_sampling_tools() => "tools",
+        Some("open_harbour_page") if !revision.has_elicitation_errors() => "via",
+        Some("unload_ship") if !revision.has_elicitation() => "ask",
+        _ => return,
+    };
+    if let Some(properties) = tool["inputSchema"]["properties"].as_object_mut() {
+        properties.remove(argument);
+    }
+}
+
+fn schema(properties: &Value, required: &[&str]) -> Value {
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn harmless() -> Value {
+    json!({
+        "readOnlyHint": true,
+        "destructiveHint": false,
+        "idempotentHint": true,
+        "openWorldHint": false,
+    })
+}
+
+/// Like most things done to the port: new each time, and nothing is lost by it.
+fn changing() -> Value {
+    json!({
+        "readOnlyHint": false,
+        "destructiveHint": false,
+        "idempotentHint": false,
+        "openWorldHint": false,
+    })
+}

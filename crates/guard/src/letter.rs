@@ -1,0 +1,170 @@
+//! What host and guard say to each other over their socket pair.
+//!
+//! The host sends one errand, with the server's three streams attached to its first byte, and then single bytes;
+//! the guard sends reports of five bytes. Both ends are the same build of the same program, so there is no version.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
+
+use super::Exit;
+
+/// Ask the server to end: SIGTERM to its group.
+pub(super) const TERMINATE: u8 = b'T';
+/// End everything at once: SIGKILL.
+pub(super) const KILL: u8 = b'K';
+
+/// The most an errand may weigh; the kernel's own limit for arguments and environment is below it.
+const ERRAND_LIMIT: usize = 16 << 20;
+
+/// What is to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Errand {
+    pub program: OsString,
+    pub args: Vec<OsString>,
+    pub env: Vec<(OsString, OsString)>,
+    pub cwd: OsString,
+    /// What the server gets between SIGTERM and SIGKILL once the host is gone.
+    pub grace: Duration,
+    /// A value unique to this server, put into its environment by the name of [`super::sweep::MARK`].
+    pub mark: String,
+}
+
+impl Errand {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        let grace = u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX);
+        body.extend_from_slice(&grace.to_le_bytes());
+        put(&mut body, self.cwd.as_bytes());
+        put(&mut body, self.mark.as_bytes());
+        put(&mut body, self.program.as_bytes());
+        put_count(&mut body, self.args.len());
+        for argument in &self.args {
+            put(&mut body, argument.as_bytes());
+        }
+        put_count(&mut body, self.env.len());
+        for (name, value) in &self.env {
+            put(&mut body, name.as_bytes());
+            put(&mut body, value.as_bytes());
+        }
+        let mut letter = Vec::with_capacity(body.len() + 4);
+        put_count(&mut letter, body.len());
+        letter.extend_from_slice(&body);
+        letter
+    }
+
+    /// Reads the errand that follows a four-byte length.
+    pub(super) fn read(length: [u8; 4], mut from: impl Read) -> io::Result<Self> {
+        let length = u32::from_le_bytes(length) as usize;
+        if length > ERRAND_LIMIT {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut body = vec![0; length];
+        from.read_exact(&mut body)?;
+        Self::decode(&body).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    fn decode(mut body: &[u8]) -> Option<Self> {
+        let from = &mut body;
+        let grace = Duration::from_millis(take_count(from)? as u64);
+        let cwd = take(from)?;
+        let mark = take(from)?.into_string().ok()?;
+        let program = take(from)?;
+        let count = take_count(from)?;
+        let args = (0..count).map(|_| take(from)).collect::<Option<_>>()?;
+        let count = take_count(from)?;
+        let env = (0..count).map(|_| Some((take(from)?, take(from)?))).collect::<Option<_>>()?;
+        Some(Self { program, args, env, cwd, grace, mark })
+    }
+}
+
+fn put_count(body: &mut Vec<u8>, count: usize) {
+    body.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
+}
+
+fn put(body: &mut Vec<u8>, bytes: &[u8]) {
+    put_count(body, bytes.len());
+    body.extend_from_slice(bytes);
+}
+
+fn take_count(from: &mut &[u8]) -> Option<usize> {
+    let (count, rest) = from.split_first_chunk::<4>()?;
+    *from = rest;
+    Some(u32::from_le_bytes(*count) as usize)
+}
+
+fn take(from: &mut &[u8]) -> Option<OsString> {
+    let length = take_count(from)?;
+    let (bytes, rest) = from.split_at_checked(length)?;
+    *from = rest;
+    Some(OsString::from_vec(bytes.to_vec()))
+}
+
+/// What a guard tells its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Report {
+    /// The server runs under this process id.
+    Started(i32),
+    /// It could not be started; the error number.
+    Failed(i32),
+    /// It ended.
+    Ended(Exit),
+}
+
+/// Bytes in a report.
+pub(super) const REPORT: usize = 5;
+
+impl Report {
+    pub(super) fn encode(self) -> [u8; REPORT] {
+        let (tag, value) = match self {
+            Self::Started(pid) => (b'S', pid),
+            Self::Failed(errno) => (b'F', errno),
+            Self::Ended(Exit::Code(code)) => (b'C', code),
+            Self::Ended(Exit::Signal(signal)) => (b'G', signal),
+            Self::Ended(Exit::Unknown) => (b'U', 0),
+        };
+        let [a, b, c, d] = value.to_le_bytes();
+        [tag, a, b, c, d]
+    }
+
+    pub(super) fn decode([tag, value @ ..]: [u8; REPORT]) -> Option<Self> {
+        let value = i32::from_le_bytes(value);
+        Some(match tag {
+            b'S' => Self::Started(value),
+            b'F' => Self::Failed(value),
+            b'C' => Self::Ended(Exit::Code(value)),
+            b'G' => Self::Ended(Exit::Signal(value)),
+            b'U' => Self::Ended(Exit::Unknown),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errands_and_reports_read_back() {
+        let errand = Errand {
+            program: "/bin/x".into(),
+            args: vec!["a b".into(), "".into(), OsString::from_vec(vec![0xff])],
+            env: vec![("K".into(), "v=w".into())],
+            cwd: "/tmp".into(),
+            grace: Duration::from_millis(500),
+            mark: "m".into(),
+        };
+        let letter = errand.encode();
+        let (length, body) = letter.split_first_chunk::<4>().unwrap();
+        assert_eq!(Errand::read(*length, body).unwrap(), errand);
+        for cut in 0..body.len() {
+            assert!(Errand::decode(&body[..cut]).is_none());
+        }
+        for report in
+            [Report::Started(7), Report::Failed(2), Report::Ended(Exit::Code(-1)), Report::Ended(Exit::Signal(9))]
+        {
+            assert_eq!(Report::decode(report.encode()), Some(report));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The only unsafe code in Wharf: what the standard library and rustix do not offer for processes.
+//!
+//! Audited by hand; each block says why it is sound. Keep it this small.
+
+#![expect(
+    unsafe_code,
+    reason = "file descriptors, signal masks and the moment between fork and exec have no safe interface"
+)]
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Closes every descriptor from 3 on. Only for a guard, before it has opened any of its own.
+pub(super) fn close_inherited() {
+    // SAFETY: the guard has just begun and owns no descriptor above 2; nothing in it can hold one of these.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+}
+
+/// Blocks every signal that would end or stop this process, and hands out those of children as a descriptor.
+///
+/// Blocked and not ignored, because the mask is easily cleared for the server: [`start_clean`] does.
+pub(super) fn block_signals() -> io::Result<OwnedFd> {
+    const BLOCKED: [libc::c_int; 11] = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGTERM,
+        libc::SIGPIPE,
+        libc::SIGALRM,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+    ];
+    // SAFETY: both sets are initialised by sigemptyset before they are read, and live on this stack; signalfd
+    // returns a new descriptor that nobody else owns.
+    unsafe {
+        let mut blocked: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut blocked);
+        for signal in BLOCKED {
+            libc::sigaddset(&raw mut blocked, signal);
+        }
+        let mut children: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut children);
+        libc::sigaddset(&raw mut children, libc::SIGCHLD);
+        libc::sigaddset(&raw mut blocked, libc::SIGCHLD);
+        if libc::sigprocmask(libc::SIG_SETMASK, &raw const blocked, std::ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let descriptor = libc::signalfd(-1, &raw const children, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(descriptor))
+    }
+}
+
+/// Makes the child start with descriptors 0, 1 and 2 only, and with no signal blocked: the standard library hands our
+/// mask down.
+pub(super) fn start_clean(command: &mut Command) {
+    // SAFETY: the closure runs between fork and exec and makes calls that are async-signal-safe, on a set of its own.
+    // It marks instead of closing, so that the standard library's own error pipe works until exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+            Ok(())
+        });
+    }
+}
+
+/// Makes the child die with its parent, which must be single-threaded: the kernel watches the thread, not the process.
+pub(super) fn die_with_parent(command: &mut Command) {
+    let parent = rustix::process::getpid().as_raw_nonzero().get();
+    // SAFETY: the closure makes two async-signal-safe system calls and touches no memory but its own copy of a number.
+    unsafe {
+        command.pre_exec(move || {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            // A parent that died before the line above never sends the signal.
+            if libc::getppid() == parent { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
+        });
+    }
+}
+
+/// A descriptor whose readiness the runtime watches. Must be called within one.
+pub fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an OwnedFd names the same open descriptor until it is dropped, which AsyncFd does after letting go of
+    // it; nobody takes it out, since all uses go through shared references.
+    Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest) }?)
+}
