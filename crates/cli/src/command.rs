@@ -15,8 +15,7 @@ mod demo_server;
 mod export;
 mod hold;
 mod import;
-pub mod list;
-mod logout;
+pub mod logout;
 mod logs;
 mod man;
 pub mod prompt;
@@ -43,9 +42,9 @@ use wharf_spec::Surroundings;
 
 use configuration::{add, add_json, get, remove, schema, secret, switch, validate};
 
-use crate::configured::ConfigArgs;
-use crate::repl;
-use crate::session;
+use wharf_terminal::configured::ConfigArgs;
+use wharf_terminal::session;
+use wharf_terminal::session::Edge;
 
 /// Where MCP servers dock: start servers, see what they offer, use it. Without a command, talk to a model that does.
 #[derive(Debug, Parser)]
@@ -60,7 +59,7 @@ pub struct Cli {
     #[arg(long, help_heading = "Configuration")]
     validate_config: bool,
     #[command(flatten)]
-    repl: repl::Args,
+    repl: wharf_repl::Args,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -168,13 +167,6 @@ enum Command {
     Hold(hold::Args),
 }
 
-/// What is read at the edge of the program and passed down.
-pub struct Edge {
-    pub surroundings: Surroundings,
-    pub color: ColorChoice,
-    pub config: ConfigArgs,
-}
-
 impl Cli {
     /// Reads the arguments; where they are wrong, or help is wanted, says so and ends the program.
     pub fn read(arguments: Vec<OsString>) -> Self {
@@ -201,7 +193,7 @@ impl Cli {
                 )
                 .exit(),
             Some(command) => command,
-            None => return session::run(edge, &self.repl.common(), async |on| repl::run(&self.repl, on).await),
+            None => return session::run(edge, &self.repl.common(), async |on| wharf_repl::run(&self.repl, on).await),
         };
         match command {
             #[cfg(feature = "demo")]

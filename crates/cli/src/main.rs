@@ -11,44 +11,10 @@
     reason = "the command line is the one place that prints, exits and reads the environment"
 )]
 
-mod accounts;
-mod age;
-mod call_arguments;
-mod chat;
-mod clock;
-mod columns;
 mod command;
-mod configured;
-mod console;
-mod content;
-mod control;
-mod counted;
-mod denied;
-mod errands;
-mod failure;
-mod fleet;
-mod hosting;
-mod log;
 mod masked;
-mod nearest;
 mod panic;
-mod probe;
-mod question;
-mod repl;
-mod saving;
-mod scope;
-mod search;
 mod selector;
-mod servers;
-mod services;
-mod session;
-mod sheet;
-mod shown_path;
-mod signals;
-mod stdin;
-mod style;
-mod table;
-mod tap;
 
 use std::process::ExitCode;
 

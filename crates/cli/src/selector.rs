@@ -4,8 +4,8 @@
 
 use wharf_spec::Untrusted;
 
-use crate::failure::Failure;
-use crate::servers::{is_address, is_entry_of_file, shown_word};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::servers::{is_address, is_entry_of_file, shown_word};
 
 /// What people put between a server and its tool.
 const SEPARATORS: [&str; 5] = ["::", "__", ".", "/", ":"];

@@ -1,26 +1,17 @@
 //! `wharf approve` and `wharf revoke`: what a project brings along is used only after somebody has looked at it.
 
-mod effects;
-
-use std::fmt::Write as _;
-use std::path::Path;
-use std::time::SystemTime;
-
 use serde::Serialize;
 use wharf::Consent;
-use wharf_config::{
-    Approvable, Approval, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Config, Configured, Described,
-};
-use wharf_spec::{ServerName, Surroundings};
+use wharf_config::Configured;
 
-use crate::failure::{Ending, Failure, Kind, Outcome, gutter};
-use crate::nearest::suggestion;
-use crate::question;
-use crate::servers::shown_word;
-use crate::session::{Common, Session};
-use crate::style::{GOOD, HEADING, NAME, QUIET, paint};
-use crate::table::wrap_gutter;
-use effects::ApprovalEffects;
+use wharf_terminal::approval::{Waiting, approvals, approvals_failed, told, waiting, waits};
+use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
+use wharf_terminal::nearest::suggestion;
+use wharf_terminal::question;
+use wharf_terminal::servers::shown_word;
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{NAME, paint};
+use wharf_terminal::table::wrap_gutter;
 
 /// The least of a digest that names it.
 const SHORTEST_DIGEST: usize = 12;
@@ -64,16 +55,6 @@ pub struct RevokeArgs {
     pub common: Common,
 }
 
-/// A server that waits for approval.
-pub struct Waiting {
-    pub server: Configured,
-    key: ApprovalKey,
-    what: Approvable,
-    /// What was approved before, where something was.
-    before: Option<Vec<String>>,
-    effects: ApprovalEffects,
-}
-
 #[derive(Serialize)]
 struct ApproveDocument<'a> {
     schema: u32,
@@ -108,7 +89,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         tell(session, one, agreed, args.digest.is_some())?;
     }
     if session.console.manner.json {
-        let items = waiting.iter().zip(&approved).map(|(one, approved)| one.item(*approved)).collect();
+        let items = waiting.iter().zip(&approved).map(|(one, approved)| item(one, *approved)).collect();
         let success = approved.iter().all(|approved| *approved);
         session.console.document(&ApproveDocument { schema: 1, success, items })?;
     } else if waiting.is_empty() {
@@ -121,10 +102,10 @@ pub async fn revoke(args: &RevokeArgs, session: &Session) -> Outcome {
     let (approvals, project) = (approvals(session)?, &session.configuration.places.project);
     let mut taken = Vec::new();
     if args.all {
-        taken = approvals.revoke_where(project, None).map_err(failed)?;
+        taken = approvals.revoke_where(project, None).map_err(approvals_failed)?;
     }
     for name in &args.servers {
-        let revoked = approvals.revoke_where(project, Some(name)).map_err(failed)?;
+        let revoked = approvals.revoke_where(project, Some(name)).map_err(approvals_failed)?;
         if revoked.is_empty() && !is_of_project(session, name)? {
             let config = session.configuration.config()?;
             let names = config.servers.iter().filter(|server| server.layer.needs_approval());
@@ -165,7 +146,7 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Waiting>, Failure> {
         if let Some(problem) =
             named.clone().filter(|server| waits(server)).find_map(|server| server.described.as_ref().err())
         {
-            return Err(crate::configured::problems_of(name, problem));
+            return Err(wharf_terminal::configured::problems_of(name, problem));
         }
         if !named.any(waits) {
             session.console.say(format_args!("{} needs no approval.", paint(NAME, name)));
@@ -176,45 +157,6 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Waiting>, Failure> {
     let project = &session.configuration.places.project;
     let found = waiting(all().filter(wanted), &approvals(session)?, project, &session.surroundings)?;
     Ok(found.into_iter().map(|one| one.among(config)).collect())
-}
-
-/// Those of some servers that wait for approval and can be read. Blocks: what would run is looked at.
-pub fn waiting<'a>(
-    servers: impl IntoIterator<Item = &'a Configured>,
-    approvals: &Approvals,
-    project: &Path,
-    around: &Surroundings,
-) -> Result<Vec<Waiting>, Failure> {
-    let known = approvals.load().map_err(failed)?;
-    let servers = servers.into_iter().filter(|server| waits(server)).filter_map(|server| {
-        let described: &Described = server.described.as_ref().ok()?;
-        let what = Approvable::of(described, around);
-        let key = ApprovalKey::of(project, &server.place.file, server.name.as_str());
-        let before = match known.state(&key, what.digest()) {
-            ApprovalState::Changed { before } => Some(before),
-            _ => None,
-        };
-        Some(Waiting { server: server.clone(), key, what, before, effects: ApprovalEffects::default() })
-    });
-    Ok(servers.collect())
-}
-
-fn waits(server: &Configured) -> bool {
-    matches!(server.approval, Approval::Needed | Approval::Changed)
-}
-
-pub fn approvals(session: &Session) -> Result<Approvals, Failure> {
-    let path = &session.configuration.places.approvals;
-    if path.as_os_str().is_empty() {
-        let failure = Failure::other("there is no place to keep approvals in");
-        return Err(failure.hint("set HOME, or XDG_STATE_HOME to a directory of your own"));
-    }
-    Ok(Approvals::at(path))
-}
-
-fn failed(error: ApprovalsError) -> Failure {
-    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    Failure::other(format_args!("{error}{cause}")).hint(error.fix())
 }
 
 async fn agrees(args: &Args, session: &Session, one: &Waiting) -> bool {
@@ -250,61 +192,15 @@ fn tell(session: &Session, one: &Waiting, agreed: bool, is_by_digest: bool) -> R
     Ok(())
 }
 
-/// What came of the question about a server, in a line.
-pub fn told(name: &ServerName, consent: Consent) -> String {
-    match consent {
-        Consent::Given => format!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")),
-        Consent::Refused => format!("{name} stays unapproved."),
-    }
-}
-
-impl Waiting {
-    /// Finds what the approval leads to, given everything that is configured. Blocks.
-    pub fn among(self, config: &Config) -> Self {
-        Self { effects: ApprovalEffects::new(&self.server, config), ..self }
-    }
-
-    /// Approves exactly this. Blocks.
-    pub fn approve(&self, approvals: &Approvals) -> Result<(), Failure> {
-        approvals.approve(&self.key, &self.what, SystemTime::now()).map_err(failed)
-    }
-
-    /// Everything there is to know, nothing shortened. Lines are escaped.
-    pub fn shown(&self) -> String {
-        let Self { server, what, before, .. } = self;
-        let mut text = format!("\n{}  {}", paint(HEADING, &server.name), paint(QUIET, &server.place));
-        match before {
-            None if server.layer.needs_approval() => {
-                text.push_str("\nThe project wants this server started or dialled:");
-            }
-            None => text.push_str("\nYour own server wants to be started with this project's directory:"),
-            Some(_) => text.push_str("\nThis server has changed since you approved it (- before, + now):"),
-        }
-        // Every line stands in the gutter, and what a terminal is too narrow for is indented there: no argument passes
-        // for a line of the question.
-        let now = what.lines();
-        for line in before.iter().flatten().filter(|line| !now.contains(line)) {
-            let _ = write!(text, "\n{}", gutter(&format!("- {line}")));
-        }
-        let is_new = |line: &String| before.as_ref().is_some_and(|before| !before.contains(line));
-        for line in &now {
-            let mark = if is_new(line) { "+ " } else { "" };
-            let _ = write!(text, "\n{}", gutter(&format!("{mark}{line}")));
-        }
-        text.push_str(&self.effects.shown(&server.name));
-        text
-    }
-
-    fn item(&self, approved: bool) -> Item<'_> {
-        Item {
-            id: self.server.name.as_str(),
-            file: self.server.place.file.display().to_string(),
-            line: self.server.place.at.line,
-            digest: self.what.digest().to_string(),
-            what: self.what.lines(),
-            replaces: self.effects.replaces.as_ref().map(ToString::to_string),
-            allowed_by: &self.effects.allowed_by,
-            approved,
-        }
+fn item(one: &Waiting, approved: bool) -> Item<'_> {
+    Item {
+        id: one.server.name.as_str(),
+        file: one.server.place.file.display().to_string(),
+        line: one.server.place.at.line,
+        digest: one.what.digest().to_string(),
+        what: one.what.lines(),
+        replaces: one.effects.replaces.as_ref().map(ToString::to_string),
+        allowed_by: &one.effects.allowed_by,
+        approved,
     }
 }

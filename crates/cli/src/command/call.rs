@@ -13,15 +13,15 @@ use wharf::tools::Caller;
 use wharf_spec::{ServerEntry, ToolId};
 use wharf_wire::{TaskSupport, ToolDefinition};
 
-use crate::call_arguments::{Given, Help, Schema, Typed, compose, example, read_object};
-use crate::failure::{Ending, Failure, Outcome};
-use crate::hosting::{Begin, Hosted};
 use crate::selector::{Selected, select};
-use crate::servers::{OneServer, names, shown_word};
-use crate::services::{Offer, ServiceArgs, warn_of_logs};
-use crate::session::{Common, Session};
-use crate::stdin;
-use crate::table::wrap;
+use wharf_terminal::call_arguments::{Given, Help, Schema, Typed, compose, example, read_object};
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::hosting::{Begin, Hosted};
+use wharf_terminal::servers::{OneServer, names, shown_word};
+use wharf_terminal::services::{Offer, ServiceArgs, warn_of_logs};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::stdin;
+use wharf_terminal::table::wrap;
 
 use follow::{AsTask, Calling};
 use show::{Answered, show};

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::control::Answered;
-use crate::failure::{Ending, Outcome};
-use crate::session::{Common, Session};
+use wharf_terminal::control::Answered;
+use wharf_terminal::failure::{Ending, Outcome};
+use wharf_terminal::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

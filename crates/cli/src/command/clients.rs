@@ -2,8 +2,8 @@
 
 use wharf_config::clients::{Client, Note, NoteSeverity};
 
-use crate::failure::Failure;
-use crate::nearest::suggestion;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::nearest::suggestion;
 
 /// Somebody named a program that nobody knows.
 pub fn known_clients(name: &str) -> Failure {

@@ -14,8 +14,10 @@ use clap::{Arg, Command, CommandFactory as _};
 use serde::Deserialize;
 use wharf_config::{Config, load};
 
-use super::{Cli, Edge};
-use crate::configured::whereabouts;
+use super::Cli;
+use wharf_terminal::command_words::{option, positional};
+use wharf_terminal::configured::whereabouts;
+use wharf_terminal::session::Edge;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -77,23 +79,6 @@ fn expected(command: &Command, position: usize, server: &Option<String>) -> Opti
         ("call", 1) => Some(Wanted::Tools(server.clone())),
         _ => slot(positional(command, position)?, server),
     }
-}
-
-/// The option of this spelling, where its value is the next word.
-pub fn option<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
-    let is = |argument: &&Arg| match word.strip_prefix("--") {
-        Some(long) => argument.get_long_and_visible_aliases().is_some_and(|names| names.contains(&long)),
-        None => argument.get_short().is_some_and(|short| word[1..] == short.to_string()),
-    };
-    let known = command.get_arguments().chain(root.get_arguments()).find(is);
-    known.filter(|argument| argument.get_action().takes_values())
-}
-
-/// The argument at a position; the last one may take all the rest.
-pub fn positional(command: &Command, position: usize) -> Option<&Arg> {
-    let several = |argument: &&Arg| argument.get_num_args().is_some_and(|range| range.max_values() > 1);
-    let repeated = |argument: &&Arg| several(argument) || matches!(argument.get_action(), clap::ArgAction::Append);
-    command.get_positionals().nth(position).or_else(|| command.get_positionals().last().filter(repeated))
 }
 
 fn slot(argument: &Arg, server: &Option<String>) -> Option<Wanted> {

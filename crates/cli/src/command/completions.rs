@@ -10,7 +10,7 @@ use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::Cli;
-use crate::failure::Failure;
+use wharf_terminal::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -11,9 +11,9 @@ mod scenes;
 mod tour;
 mod trouble;
 
-use crate::failure::{Ending, Failure, Kind, Outcome};
-use crate::question::is_somebody_there;
-use crate::session::{Common, Session};
+use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
+use wharf_terminal::question::is_somebody_there;
+use wharf_terminal::session::{Common, Session};
 
 use cast::{Answers, Cast};
 use tour::Tour;

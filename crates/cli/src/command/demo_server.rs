@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use wharf_demo::{Form, Options, Place, parse_address, serve_http, serve_stdio};
 
-use crate::failure::Kind;
-use crate::signals::FirstSignal;
-use crate::stdin;
+use wharf_terminal::failure::Kind;
+use wharf_terminal::signals::FirstSignal;
+use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

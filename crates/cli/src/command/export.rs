@@ -7,9 +7,9 @@ use wharf_config::clients::{Client, export};
 use wharf_spec::Admission;
 
 use crate::command::clients::{known_clients, note_line};
-use crate::configured::refusal;
-use crate::failure::{Ending, Failure, Outcome};
-use crate::session::{Common, Session};
+use wharf_terminal::configured::refusal;
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

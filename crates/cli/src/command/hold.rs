@@ -3,10 +3,10 @@
 use clap::ValueEnum;
 use wharf_client::Connection;
 
-use crate::failure::{Ending, Failure, Outcome};
-use crate::servers::{ManyServers, each};
-use crate::session::{Common, Session};
-use crate::stdin;
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::servers::{ManyServers, each};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  wharf hold --stdio \"wharf demo-server\" --then close")]

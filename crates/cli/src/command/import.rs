@@ -12,13 +12,13 @@ use wharf_spec::{ServerName, Untrusted};
 
 use crate::command::clients::{known_clients, note_line};
 use crate::command::configuration::relative;
-use crate::configured::{home, problems_of};
-use crate::failure::{Ending, Failure, Kind, Outcome, gutter};
 use crate::masked::{self, Secrets};
-use crate::question;
-use crate::scope::{Scope, write_server};
-use crate::session::{Common, Session};
-use crate::style::{GOOD, HEADING, NAME, QUIET, WARNING, paint};
+use wharf_terminal::configured::{home, problems_of};
+use wharf_terminal::failure::{Ending, Failure, Kind, Outcome, gutter};
+use wharf_terminal::question;
+use wharf_terminal::scope::{Scope, write_server};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{GOOD, HEADING, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -132,7 +132,7 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Found>, Failure> {
     for name in &args.servers {
         if !found.iter().any(|one| one.server.id == *name) {
             let names = found.iter().map(|one| one.server.id.as_str());
-            let hint = crate::nearest::suggestion(name, names);
+            let hint = wharf_terminal::nearest::suggestion(name, names);
             return Err(Failure::usage(format_args!("there is no server `{name}` to import")).hint(hint));
         }
     }

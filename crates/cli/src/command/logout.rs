@@ -4,11 +4,12 @@ use serde_json::json;
 use wharf_auth::{AccountKey, Vault as _, VaultError};
 use wharf_spec::HttpSpec;
 
-use super::auth::{Meant, apart, explained, kept_badly, named, vault};
-use crate::failure::{Ending, Failure, Outcome};
-use crate::servers::shown_word;
-use crate::session::{Common, Session};
-use crate::style::{GOOD, NAME, paint};
+use super::auth::{Meant, apart, named, vault};
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::login_errors::{explained, kept_badly};
+use wharf_terminal::servers::shown_word;
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{GOOD, NAME, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

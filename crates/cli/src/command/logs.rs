@@ -10,10 +10,10 @@ use serde::Serialize;
 use wharf::Voice;
 use wharf_spec::Untrusted;
 
-use crate::failure::{Ending, Failure, Outcome};
-use crate::nearest::suggestion;
-use crate::session::{Common, Session};
-use crate::style::{NAME, QUIET, paint};
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::nearest::suggestion;
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{NAME, QUIET, paint};
 
 use tail::{Entry, Tails, servers_in};
 

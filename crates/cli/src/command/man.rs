@@ -9,7 +9,7 @@ use clap::CommandFactory as _;
 use clap_mangen::Man;
 
 use super::Cli;
-use crate::failure::{Failure, render};
+use wharf_terminal::failure::{Failure, render};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -3,22 +3,18 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use wharf_client::{CallOptions, Connection};
-use wharf_spec::{Shown, Untrusted};
-use wharf_wire::{PromptArgument, PromptDefinition, PromptResult, Raw};
+use wharf_spec::Untrusted;
+use wharf_wire::{PromptResult, Raw};
 
-use crate::call_arguments::{Given, Value, read_words};
-use crate::content::text_view;
-use crate::denied::refuse_denied;
-use crate::failure::{Ending, Failure, Outcome};
-use crate::nearest::{quoted, suggestion};
-use crate::servers::{OneServer, connect_one};
-use crate::services::ServiceArgs;
-use crate::session::{Common, Session};
-use crate::style::{HEADING, paint};
-
-/// The most of an argument's description that is repeated.
-const LONGEST: usize = 300;
+use wharf_terminal::call_arguments::read_words;
+use wharf_terminal::content::text_view;
+use wharf_terminal::denied::refuse_denied;
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::prompt_text::{check, expand, text};
+use wharf_terminal::servers::{OneServer, connect_one};
+use wharf_terminal::services::ServiceArgs;
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{HEADING, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -73,48 +69,6 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         session.console.print(shown(&expanded))?;
     }
     Ok(Ending::Fine)
-}
-
-/// Arguments of prompts are texts.
-pub fn text(given: Given) -> Result<(String, String), Failure> {
-    match given.value {
-        Value::Text(text) => Ok((given.name, text)),
-        Value::Json(_) | Value::Member(_) => {
-            Err(Failure::usage(format_args!("`{}` must be a text: prompts take nothing else", given.name))
-                .hint(format_args!("write {}=value", given.name)))
-        }
-    }
-}
-
-/// What is wrong by name, before anything is sent.
-pub fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition]) -> Result<(), Failure> {
-    let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
-        let names = prompts.iter().map(|prompt| prompt.name.as_str());
-        return Err(Failure::usage(format_args!("there is no prompt `{name}`")).hint(suggestion(name, names)));
-    };
-    let is_missing =
-        |argument: &&PromptArgument| argument.required && !given.iter().any(|(known, _)| *known == argument.name);
-    let missing: Vec<&PromptArgument> = prompt.arguments.iter().filter(is_missing).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<&str> = missing.iter().map(|argument| argument.name.as_str()).collect();
-    let all: Vec<&str> = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect();
-    let failure = Failure::usage(format_args!("the prompt `{name}` needs {}", quoted(&names)));
-    let described = |argument: &&PromptArgument| {
-        argument.description.as_ref().map(|about| format!("`{}`: {}", argument.name, Shown::line(about, LONGEST)))
-    };
-    let failure = missing.iter().filter_map(described).fold(failure, Failure::hint);
-    Err(failure.hint(format_args!("it takes: {}", quoted(&all))))
-}
-
-pub async fn expand(
-    connection: &Connection,
-    name: &str,
-    arguments: &[(String, String)],
-) -> Result<PromptResult, Failure> {
-    let expanded = connection.get_prompt(name, arguments, CallOptions::default()).await;
-    expanded.map_err(|error| Failure::calling(connection, error))
 }
 
 fn shown(expanded: &PromptResult) -> String {

@@ -1,15 +1,11 @@
 //! `wharf prompts`.
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use wharf_client::{CallError, Connection, Listing};
-use wharf_wire::{PromptDefinition, ServerCapabilities};
+use wharf_wire::PromptDefinition;
 
-use super::list::{Asked, Listed, list};
-use crate::failure::Outcome;
-use crate::servers::ManyServers;
-use crate::session::{Common, Session};
-use crate::table::Row;
+use wharf_terminal::failure::Outcome;
+use wharf_terminal::listing::list;
+use wharf_terminal::servers::ManyServers;
+use wharf_terminal::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -27,59 +23,4 @@ pub struct Args {
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     list::<PromptDefinition>(session, &args.servers).await
-}
-
-/// A prompt as programs see it; its arguments byte for byte.
-#[derive(Serialize)]
-struct Item<'a> {
-    server: &'a str,
-    name: &'a str,
-    title: Option<&'a str>,
-    description: Option<&'a str>,
-    arguments: Option<&'a RawValue>,
-}
-
-/// What the view of a prompt decodes but a document wants as it came.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct AsItCame<'a> {
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-}
-
-impl Listed for PromptDefinition {
-    const NOUNS: (&'static str, &'static str) = ("prompt", "prompts");
-
-    /// Name and arguments, those one may leave out in brackets.
-    fn row(&self) -> Row {
-        let mut label = self.name.clone();
-        for argument in &self.arguments {
-            let name = &argument.name;
-            label.push_str(&if argument.required { format!(" {name}=") } else { format!(" [{name}=]") });
-        }
-        Row::new(&label, self.description.as_deref().or(self.title.as_deref()))
-    }
-
-    fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
-        let AsItCame { arguments } = serde_json::from_str(self.raw.get()).unwrap_or_default();
-        Item {
-            server,
-            name: &self.name,
-            title: self.title.as_deref(),
-            description: self.description.as_deref(),
-            arguments,
-        }
-    }
-}
-
-impl Asked for PromptDefinition {
-    const TOOL: &'static str = "ListMcpPrompts";
-
-    fn is_offered(offer: &ServerCapabilities) -> bool {
-        offer.prompts
-    }
-
-    async fn list(connection: &Connection) -> Result<Listing<Self>, CallError> {
-        connection.list_prompts().await
-    }
 }

@@ -7,13 +7,13 @@ use wharf_client::{CallOptions, Connection};
 use wharf_spec::Untrusted;
 use wharf_wire::{Raw, ReadResult};
 
-use crate::content::resources_saving;
-use crate::denied::refuse_denied;
-use crate::failure::{Ending, Failure, Outcome};
-use crate::saving::Shelf;
-use crate::servers::{OneServer, connect_one};
-use crate::services::ServiceArgs;
-use crate::session::{Common, Session};
+use wharf_terminal::content::resources_saving;
+use wharf_terminal::denied::refuse_denied;
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::saving::Shelf;
+use wharf_terminal::servers::{OneServer, connect_one};
+use wharf_terminal::services::ServiceArgs;
+use wharf_terminal::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

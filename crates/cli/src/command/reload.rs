@@ -2,10 +2,10 @@
 
 use wharf_spec::Untrusted;
 
-use crate::control::Answered;
-use crate::failure::{Ending, Kind, Outcome};
-use crate::fleet::Reloaded;
-use crate::session::{Common, Session};
+use wharf_terminal::control::Answered;
+use wharf_terminal::failure::{Ending, Kind, Outcome};
+use wharf_terminal::fleet::Reloaded;
+use wharf_terminal::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

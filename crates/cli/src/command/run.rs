@@ -16,14 +16,14 @@ use wharf_client::Connection;
 use wharf_spec::Untrusted;
 
 use self::driver::Driver;
-use crate::chat::Chat;
-use crate::chat::models::{Chosen, Models};
-use crate::control::Control;
-use crate::failure::{Failure, Outcome};
-use crate::fleet::{Fleet, Known};
-use crate::hosting::{Standing, start_standing};
-use crate::session::{Common, Session, timeout};
-use crate::stdin::read_all;
+use wharf_terminal::chat::Chat;
+use wharf_terminal::chat::models::{Chosen, Models};
+use wharf_terminal::control::Control;
+use wharf_terminal::failure::{Failure, Outcome};
+use wharf_terminal::fleet::{Fleet, Known};
+use wharf_terminal::hosting::{Standing, start_standing};
+use wharf_terminal::session::{Common, Session, timeout};
+use wharf_terminal::stdin::read_all;
 
 /// How long servers may take to get ready before the model is asked without them.
 const SETTLING: Duration = Duration::from_secs(10);

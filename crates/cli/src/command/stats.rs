@@ -3,15 +3,16 @@
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use wharf::{PastTool, ToolStats, past_calls};
+use wharf::{PastTool, past_calls};
 use wharf_spec::Untrusted;
 
-use crate::age::{Ago, period};
-use crate::clock::{Took, timestamp};
-use crate::columns::{Side, columns};
-use crate::failure::{Ending, Failure, Outcome};
-use crate::session::{Common, Session};
-use crate::style::{NAME, paint};
+use wharf_terminal::age::{Ago, period};
+use wharf_terminal::call_numbers::{NUMBERS, numbers};
+use wharf_terminal::clock::timestamp;
+use wharf_terminal::columns::{Side, columns};
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{NAME, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -108,16 +109,4 @@ fn row(tool: &PastTool) -> [String; 8] {
     let name = Untrusted::new(stats.tool.as_str()).shortened(100).to_string();
     let [calls, errors, half, most, nearly_all] = numbers(stats);
     [format!("  {server}"), name, calls, errors, half, most, nearly_all, Ago(tool.last).to_string()]
-}
-
-/// The headings of [`numbers`].
-pub const NUMBERS: [(&str, Side); 5] =
-    [("CALLS", Side::Right), ("ERRORS", Side::Right), ("P50", Side::Right), ("P90", Side::Right), ("P99", Side::Right)];
-
-/// What is counted of a tool, as cells.
-pub fn numbers(stats: &ToolStats) -> [String; 5] {
-    let took = |micros: u64| Took(Duration::from_micros(micros)).to_string();
-    let times = [stats.p50_us, stats.p90_us, stats.p99_us].map(took);
-    let [half, most, nearly_all] = times;
-    [stats.calls.to_string(), stats.errors.to_string(), half, most, nearly_all]
 }

@@ -1,8 +1,6 @@
 //! `wharf status`: how each server is, as a running `wharf` knows it or as connecting shows; with `--watch`, as it changes.
 
-pub mod gathered;
 mod running;
-pub mod show;
 mod watch;
 
 use std::time::Instant;
@@ -10,14 +8,14 @@ use std::time::Instant;
 use wharf::Host;
 use wharf_spec::{Reconnect, ServerEntry};
 
-use self::gathered::{Row, worst};
-use self::show::{document, table};
-use crate::configured::ADD;
-use crate::failure::{Ending, Failure, Outcome};
-use crate::fleet::{Fleet, Known};
-use crate::hosting::start_host;
-use crate::probe::{self, brief, frame};
-use crate::session::{Common, Session};
+use wharf_terminal::configured::ADD;
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::fleet::{Fleet, Known};
+use wharf_terminal::hosting::start_host;
+use wharf_terminal::probe::{self, brief, frame};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::status::gathered::{Row, worst};
+use wharf_terminal::status::show::{document, table};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -105,7 +103,7 @@ pub async fn briefly(session: &Session, ids: &[String]) -> Outcome {
         session.console.print(format_args!("{}\n", brief(looked)))?;
         kinds.extend(looked.kind());
     }
-    Ok(gathered::worst_of(kinds).map_or(Ending::Fine, Ending::Told))
+    Ok(wharf_terminal::status::gathered::worst_of(kinds).map_or(Ending::Fine, Ending::Told))
 }
 
 /// An entry that is tried once: somebody waits for what comes of it.

@@ -7,12 +7,12 @@ use wharf_client::{Connection, Event, Services};
 use wharf_spec::Untrusted;
 use wharf_wire::Interest;
 
-use crate::clock::time_of_day;
-use crate::denied::{refuse_denied, refuse_listing};
-use crate::failure::{Ending, Failure, Outcome};
-use crate::servers::{OneServer, connect_one};
-use crate::session::{Common, Session};
-use crate::style::{NAME, QUIET, paint};
+use wharf_terminal::clock::time_of_day;
+use wharf_terminal::denied::{refuse_denied, refuse_listing};
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::servers::{OneServer, connect_one};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// The most resources that are watched without having been named.
 const MOST_UNNAMED: usize = 100;

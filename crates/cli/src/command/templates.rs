@@ -1,15 +1,11 @@
 //! `wharf templates`.
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use wharf_client::{CallError, Connection, Listing};
-use wharf_wire::{ResourceTemplate, ServerCapabilities};
+use wharf_wire::ResourceTemplate;
 
-use super::list::{Asked, Listed, list};
-use crate::failure::Outcome;
-use crate::servers::ManyServers;
-use crate::session::{Common, Session};
-use crate::table::Row;
+use wharf_terminal::failure::Outcome;
+use wharf_terminal::listing::list;
+use wharf_terminal::servers::ManyServers;
+use wharf_terminal::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -27,58 +23,4 @@ pub struct Args {
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     list::<ResourceTemplate>(session, &args.servers).await
-}
-
-/// A template as programs see it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Item<'a> {
-    server: &'a str,
-    uri_template: &'a str,
-    name: &'a str,
-    title: Option<&'a str>,
-    description: Option<&'a str>,
-    mime_type: Option<&'a str>,
-    annotations: Option<&'a RawValue>,
-}
-
-/// What the view leaves alone and a document wants as it came.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct AsItCame<'a> {
-    #[serde(borrow)]
-    annotations: Option<&'a RawValue>,
-}
-
-impl Listed for ResourceTemplate {
-    const NOUNS: (&'static str, &'static str) = ("template", "templates");
-
-    fn row(&self) -> Row {
-        Row::new(&self.uri_template, self.description.as_deref().or(self.title.as_deref()).or(Some(&self.name)))
-    }
-
-    fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
-        let AsItCame { annotations } = serde_json::from_str(self.raw.get()).unwrap_or_default();
-        Item {
-            server,
-            uri_template: &self.uri_template,
-            name: &self.name,
-            title: self.title.as_deref(),
-            description: self.description.as_deref(),
-            mime_type: self.mime_type.as_deref(),
-            annotations,
-        }
-    }
-}
-
-impl Asked for ResourceTemplate {
-    const TOOL: &'static str = "ListMcpResourceTemplates";
-
-    fn is_offered(offer: &ServerCapabilities) -> bool {
-        offer.resources
-    }
-
-    async fn list(connection: &Connection) -> Result<Listing<Self>, CallError> {
-        connection.list_templates().await
-    }
 }

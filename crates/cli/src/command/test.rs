@@ -4,11 +4,11 @@ use clap::ValueEnum;
 use wharf_config::{Config, Configured};
 
 use super::why::{Report, diagnose};
-use crate::clock::Took;
-use crate::failure::{Ending, Failure, Outcome};
-use crate::probe::{Broken, StepState};
-use crate::session::{Common, Session};
-use crate::style::{GOOD, paint};
+use wharf_terminal::clock::Took;
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::probe::{Broken, StepState};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{GOOD, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 use wharf::catalog::{CatalogTool, ListName, Section};
 use wharf_client::{Connection, Services, Withheld};
 use wharf_spec::{ServerEntry, Untrusted};
-use wharf_wire::Raw;
 
-use super::list::{Found, Listed, show};
-use crate::call_arguments::Schema;
-use crate::failure::{Failure, Outcome};
-use crate::hosting::{Begin, Hosted};
-use crate::search;
-use crate::servers::{ManyServers, while_starting};
-use crate::session::{Common, Session};
-use crate::table::Row;
+use wharf_terminal::call_arguments::Schema;
+use wharf_terminal::failure::{Failure, Outcome};
+use wharf_terminal::hosting::{Begin, Hosted};
+use wharf_terminal::listing::{Found, show};
+use wharf_terminal::search;
+use wharf_terminal::servers::{ManyServers, while_starting};
+use wharf_terminal::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -139,51 +135,4 @@ fn keep(mut found: Found<Arc<CatalogTool>>, places: impl Iterator<Item = Option<
 fn arguments_of(tool: &Arc<CatalogTool>) -> String {
     let schema = tool.definition.input_schema.as_ref().map(Schema::read);
     schema.map(|schema| schema.lines().iter().map(|line| format!("      {line}\n")).collect()).unwrap_or_default()
-}
-
-/// A tool as programs see it; schemas and annotations byte for byte.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Item<'a> {
-    server: &'a str,
-    name: &'a str,
-    alias: &'a str,
-    title: Option<&'a str>,
-    description: Option<&'a str>,
-    input_schema: Option<&'a Raw>,
-    output_schema: Option<&'a Raw>,
-    annotations: Option<&'a RawValue>,
-}
-
-/// What the view of a tool decodes but a document wants as it came.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct AsItCame<'a> {
-    #[serde(borrow)]
-    annotations: Option<&'a RawValue>,
-}
-
-impl Listed for Arc<CatalogTool> {
-    const NOUNS: (&'static str, &'static str) = ("tool", "tools");
-
-    fn row(&self) -> Row {
-        let tool = &self.definition;
-        let title = (tool.display_name() != tool.name).then(|| tool.display_name());
-        Row::new(&tool.name, tool.description.as_deref().or(title))
-    }
-
-    fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
-        let tool = &self.definition;
-        let AsItCame { annotations } = serde_json::from_str(tool.raw.get()).unwrap_or_default();
-        Item {
-            server,
-            name: &tool.name,
-            alias: self.alias(),
-            title: tool.title.as_deref(),
-            description: tool.description.as_deref(),
-            input_schema: tool.input_schema.as_ref(),
-            output_schema: tool.output_schema.as_ref(),
-            annotations,
-        }
-    }
 }

@@ -10,12 +10,12 @@ use wharf_config::{Config, Configured, Reach};
 use wharf_spec::Untrusted;
 
 use self::standing::{Checked, approval, missing, placed, references};
-use crate::configured::refusal;
-use crate::failure::{Ending, Failure, Outcome, Told};
-use crate::probe::{self, Broken, Code, Ready, Step, StepState, next_step, render_rows, row_document};
-use crate::session::{Common, Session};
-use crate::style::{BAD, GOOD, HEADING, QUIET, paint};
-use crate::table::wrap;
+use wharf_terminal::configured::refusal;
+use wharf_terminal::failure::{Ending, Failure, Outcome, Told};
+use wharf_terminal::probe::{self, Broken, Code, Ready, Step, StepState, next_step, render_rows, row_document};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, paint};
+use wharf_terminal::table::wrap;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

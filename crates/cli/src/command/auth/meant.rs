@@ -4,10 +4,10 @@ use wharf_auth::AccountKey;
 use wharf_config::{Configured, Reach};
 use wharf_spec::{HttpSpec, ServerSpec};
 
-use crate::configured::login_key;
-use crate::failure::Failure;
-use crate::servers::{entry_of, key_of};
-use crate::session::Session;
+use wharf_terminal::configured::login_key;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::servers::{entry_of, key_of};
+use wharf_terminal::session::Session;
 
 /// The logins that a word means.
 pub struct Meant {

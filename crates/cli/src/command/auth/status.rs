@@ -7,16 +7,17 @@ use wharf_auth::{AccountKey, Kept, Vault as _, VaultError};
 use wharf_spec::Untrusted;
 
 use super::meant::{Meant, configured};
-use super::{apart, kept_badly, lasting, vault};
-use crate::accounts::{LazyVault, Place, now};
-use crate::age::{Ago, Ends};
-use crate::clock::{timestamp, unix_time};
-use crate::columns::{columns, left};
-use crate::configured::of_project;
-use crate::failure::{Ending, Failure, Kind, Outcome};
-use crate::servers::shown_word;
-use crate::session::{Common, Session};
-use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
+use super::{apart, vault};
+use wharf_terminal::accounts::{LazyVault, Place, now};
+use wharf_terminal::age::{Ago, Ends};
+use wharf_terminal::clock::{timestamp, unix_time};
+use wharf_terminal::columns::{columns, left};
+use wharf_terminal::configured::of_project;
+use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
+use wharf_terminal::login_errors::{kept_badly, lasting};
+use wharf_terminal::servers::shown_word;
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

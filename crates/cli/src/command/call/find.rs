@@ -6,9 +6,9 @@ use wharf::catalog::{CatalogTool, ListName};
 use wharf_client::Connection;
 use wharf_spec::ServerName;
 
-use crate::failure::Failure;
-use crate::hosting::Hosted;
-use crate::nearest::suggestion;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::hosting::Hosted;
+use wharf_terminal::nearest::suggestion;
 
 /// A tool by its own name, or by any name the catalog has for it, as far as that is known now.
 pub fn known(hosted: &Hosted<'_>, server: &ServerName, wanted: &str) -> Option<Arc<CatalogTool>> {

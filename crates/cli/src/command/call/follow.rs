@@ -8,7 +8,7 @@ use wharf_client::{CallError, CallOptions, Connection, Started, TaskHandle, Task
 use wharf_spec::Untrusted;
 use wharf_wire::{Era, Progress, Raw, Task, TaskStatus, ToolResult};
 
-use crate::session::Session;
+use wharf_terminal::session::Session;
 
 /// Cells of the bar that shows progress.
 const BAR: usize = 20;

@@ -7,11 +7,11 @@ use serde::Serialize;
 use wharf_spec::Untrusted;
 use wharf_wire::{Raw, ToolResult};
 
-use crate::clock::millis;
-use crate::content::text_saving;
-use crate::failure::{Ending, Failure, Kind, Outcome, Told};
-use crate::saving::Shelf;
-use crate::session::Session;
+use wharf_terminal::clock::millis;
+use wharf_terminal::content::text_saving;
+use wharf_terminal::failure::{Ending, Failure, Kind, Outcome, Told};
+use wharf_terminal::saving::Shelf;
+use wharf_terminal::session::Session;
 
 /// A call that was answered.
 pub struct Answered<'a> {

@@ -12,11 +12,11 @@ pub use flags::Flags;
 pub use told::{Added, tell};
 
 use crate::command::configuration::relative;
-use crate::configured::{problems_of, told as line_of};
-use crate::failure::{Ending, Failure, Outcome};
-use crate::question;
-use crate::scope::{Scope, Writing, write};
-use crate::session::{Common, Session};
+use wharf_terminal::configured::{problems_of, told as line_of};
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::question;
+use wharf_terminal::scope::{Scope, Writing, write};
+use wharf_terminal::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::add::{Storing, server_name, store};
-use crate::failure::{Failure, Outcome};
-use crate::session::{Common, Session};
-use crate::stdin;
+use wharf_terminal::failure::{Failure, Outcome};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -8,12 +8,12 @@ use wharf_config::{Approval, Configured, Layer, Part, parts};
 use wharf_spec::Untrusted;
 
 use super::item::{Item, ReferenceItem, problems};
-use crate::configured::told;
-use crate::failure::{Ending, Outcome};
 use crate::masked::Secrets;
-use crate::session::{Common, Session};
-use crate::sheet::Sheet;
-use crate::shown_path::shown_path;
+use wharf_terminal::configured::told;
+use wharf_terminal::failure::{Ending, Outcome};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::sheet::Sheet;
+use wharf_terminal::shown_path::shown_path;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -59,18 +59,18 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         session.console.document(&GetDocument { schema: 1, item: item(server), others })?;
         return Ok(Ending::Fine);
     }
-    let mut sheet = Sheet::new(&args.id);
+    let mut sheet = EntrySheet(Sheet::new(&args.id));
     sheet.head(session, server, &item(server));
     sheet.reach(&item(server));
     sheet.settings(&item(server));
     for other in others {
-        sheet.line(relation(server, other), &format!("{} ({})", at(session, other), other.layer.source()));
+        sheet.0.line(relation(server, other), &format!("{} ({})", at(session, other), other.layer.source()));
     }
     for problem in problems(server, config) {
-        sheet.line("Problem", &told(problem));
+        sheet.0.line("Problem", &told(problem));
     }
     sheet.end(server);
-    session.console.print(sheet.text)?;
+    session.console.print(sheet.0.text)?;
     Ok(Ending::Fine)
 }
 
@@ -87,7 +87,10 @@ fn at(session: &Session, server: &Configured) -> String {
     format!("{}:{}", shown_path(&server.place.file, &session.surroundings), server.place.at.line)
 }
 
-impl Sheet {
+/// A sheet about one entry.
+struct EntrySheet(Sheet);
+
+impl EntrySheet {
     fn head(&mut self, session: &Session, server: &Configured, item: &Item) {
         let whose = match server.layer {
             Layer::Home => "global (every program's)",
@@ -97,15 +100,15 @@ impl Sheet {
             Layer::Flag => "flag (--config)",
             Layer::Variable => "env (WHARF_MCP_SERVERS)",
         };
-        self.line("Scope", whose);
+        self.0.line("Scope", whose);
         let next = match item.state {
             "unapproved" | "changed" => format!(": wharf approve {}", item.id),
             "disabled" => format!(": wharf enable {}", item.id),
             _ => String::new(),
         };
-        self.line("State", &format!("{}{next}", item.state));
-        self.line("File", &at(session, server));
-        self.line("Type", item.transport.unwrap_or("unknown"));
+        self.0.line("State", &format!("{}{next}", item.state));
+        self.0.line("File", &at(session, server));
+        self.0.line("Type", item.transport.unwrap_or("unknown"));
     }
 
     fn reach(&mut self, item: &Item) {
@@ -119,7 +122,7 @@ impl Sheet {
     /// What differs from the default: whatever was written.
     fn settings(&mut self, item: &Item) {
         if item.trust {
-            self.line("Settings", "trust: true");
+            self.0.line("Settings", "trust: true");
         }
         for (key, value) in item.others.iter().chain(&item.unknown) {
             let key = Untrusted::new(key.as_str()).to_string();
@@ -127,10 +130,10 @@ impl Sheet {
                 Value::Object(members) => {
                     for (name, value) in members {
                         let name = Untrusted::new(name.as_str()).to_string();
-                        self.line("Settings", &format!("{key}.{name}: {}", text(item, value)));
+                        self.0.line("Settings", &format!("{key}.{name}: {}", text(item, value)));
                     }
                 }
-                value => self.line("Settings", &format!("{key}: {}", text(item, value))),
+                value => self.0.line("Settings", &format!("{key}: {}", text(item, value))),
             }
         }
     }
@@ -139,22 +142,22 @@ impl Sheet {
     fn value(&mut self, word: &'static str, item: &Item, value: &Value) {
         match value {
             Value::Null => {}
-            Value::Array(values) => values.iter().for_each(|value| self.line(word, &text(item, value))),
+            Value::Array(values) => values.iter().for_each(|value| self.0.line(word, &text(item, value))),
             Value::Object(members) => {
                 for (name, value) in members {
-                    self.line(word, &format!("{}={}", Untrusted::new(name.as_str()), text(item, value)));
+                    self.0.line(word, &format!("{}={}", Untrusted::new(name.as_str()), text(item, value)));
                 }
             }
-            value => self.line(word, &text(item, value)),
+            value => self.0.line(word, &text(item, value)),
         }
     }
 
     fn end(&mut self, server: &Configured) {
         let _ = match server.layer {
             Layer::Variable => {
-                writeln!(self.text, "\nIt stands in a variable: unset WHARF_MCP_SERVERS to be rid of it")
+                writeln!(self.0.text, "\nIt stands in a variable: unset WHARF_MCP_SERVERS to be rid of it")
             }
-            _ => writeln!(self.text, "\nTo remove: wharf remove {}", server.name),
+            _ => writeln!(self.0.text, "\nTo remove: wharf remove {}", server.name),
         };
     }
 }

@@ -7,13 +7,13 @@ use wharf_spec::Untrusted;
 
 use super::super::status;
 use super::item::{Item, ProblemItem};
-use crate::columns::{columns, left};
-use crate::configured::{ADD, told};
-use crate::failure::{Ending, Failure, Outcome};
 use crate::masked::Secrets;
-use crate::session::{Common, Session};
-use crate::shown_path::shown_path;
-use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
+use wharf_terminal::columns::{columns, left};
+use wharf_terminal::configured::{ADD, told};
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::shown_path::shown_path;
+use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

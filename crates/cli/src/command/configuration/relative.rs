@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use wharf_spec::Untrusted;
 
-use crate::question;
-use crate::scope::Scope;
-use crate::session::Session;
-use crate::style::{NAME, paint};
+use wharf_terminal::question;
+use wharf_terminal::scope::Scope;
+use wharf_terminal::session::Session;
+use wharf_terminal::style::{NAME, paint};
 
 /// The `cwd` of a server that starts in whichever project it is used in.
 const PROJECT: &str = "${project}";

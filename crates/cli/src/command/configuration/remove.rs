@@ -6,11 +6,11 @@ use wharf_config::edit::{Change, Edited, remove_server, set_enabled};
 use wharf_config::{Approval, Configured, Layer, load};
 
 use super::undo::{quoted, undo_by_json};
-use crate::failure::{Ending, Failure, Outcome};
-use crate::scope::{Scope, change_file};
-use crate::session::{Common, Session};
-use crate::shown_path::shown_path;
-use crate::style::{GOOD, NAME, QUIET, paint};
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::scope::{Scope, change_file};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::shown_path::shown_path;
+use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

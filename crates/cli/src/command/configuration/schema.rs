@@ -1,7 +1,7 @@
 //! `wharf schema`.
 
-use crate::failure::{Ending, Failure, Outcome};
-use crate::session::{Common, Session};
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::session::{Common, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -5,12 +5,12 @@ use serde_json::json;
 use wharf_config::{SecretError, SecretPlace, SecretStore, is_secret_name};
 use wharf_spec::Secret;
 
-use crate::failure::{Ending, Failure, Kind, Outcome};
-use crate::nearest::suggestion;
-use crate::question;
-use crate::session::{Common, Session};
-use crate::shown_path::shown_path;
-use crate::style::{GOOD, NAME, QUIET, paint};
+use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
+use wharf_terminal::nearest::suggestion;
+use wharf_terminal::question;
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::shown_path::shown_path;
+use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -8,11 +8,11 @@ use wharf_config::{Config, Configured, Format, Layer, load};
 use wharf_spec::ServerName;
 
 use super::remove::in_a_file;
-use crate::failure::{Ending, Failure, Outcome};
-use crate::scope::change_file;
-use crate::session::{Common, Session};
-use crate::shown_path::shown_path;
-use crate::style::{GOOD, NAME, QUIET, paint};
+use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::scope::change_file;
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::shown_path::shown_path;
+use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -9,11 +9,11 @@ use wharf_policy::Policy;
 use wharf_spec::{Admission, Untrusted};
 
 use super::item::{ProblemItem, severity};
-use crate::configured::sourced;
-use crate::failure::{Ending, Kind, Outcome};
-use crate::session::{Common, Session};
-use crate::shown_path::shown_path;
-use crate::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
+use wharf_terminal::configured::sourced;
+use wharf_terminal::failure::{Ending, Kind, Outcome};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::shown_path::shown_path;
+use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\

@@ -9,9 +9,9 @@ use wharf_client::{ConnectOptions, Connection, Direction, Passing, Services, Tap
 use wharf_spec::{ServerSpec, StdioSpec};
 
 use super::conversation::Overheard;
-use crate::failure::Failure;
-use crate::services::ServiceArgs;
-use crate::session::Session;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::services::ServiceArgs;
+use wharf_terminal::session::Session;
 
 /// A variable that no server may see.
 pub const SECRET: &str = "WHARF_DEMO_SECRET";

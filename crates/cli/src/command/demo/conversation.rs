@@ -10,7 +10,7 @@ use wharf_wire::{ElicitAnswer, Elicitation, Interest, Task, UrlRequest};
 use super::cast::{Answers, Cast};
 use super::scenes::{ask, ensure, raw, shown, told};
 use super::tour::Scene;
-use crate::content::resource_text;
+use wharf_terminal::content::resource_text;
 
 const TIDE: &str = "harbour://tide";
 /// How long a change may take to be told.

@@ -7,7 +7,7 @@ use wharf::{CallOptions, Events, Host, Raw, State};
 use super::cast::Cast;
 use super::scenes::ensure;
 use super::tour::Scene;
-use crate::style::{NAME, QUIET, paint};
+use wharf_terminal::style::{NAME, QUIET, paint};
 
 pub async fn servers(cast: &Cast<'_>) -> Scene {
     // Heard here, what goes wrong is not logged as well: the scene shows it.

@@ -10,9 +10,9 @@ use wharf_spec::{HttpSpec, ServerSpec};
 use super::cast::Cast;
 use super::scenes::{ask, ensure};
 use super::tour::Scene;
-use crate::content::text_view;
-use crate::failure::{Failure, render};
-use crate::style::{NAME, QUIET, paint};
+use wharf_terminal::content::text_view;
+use wharf_terminal::failure::{Failure, render};
+use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// What the server is told to speak, and what that must come to.
 const FORMS: [(&str, &[&str], Transport); 3] = [

@@ -10,11 +10,11 @@ use wharf_wire::{Raw, ToolResult};
 
 use super::cast::{Cast, SECRET};
 use super::tour::Scene;
-use crate::clock::Took;
 use crate::command::call::progress_text;
-use crate::content::{resource_text, text_view};
-use crate::failure::render;
-use crate::style::{NAME, QUIET, paint};
+use wharf_terminal::clock::Took;
+use wharf_terminal::content::{resource_text, text_view};
+use wharf_terminal::failure::render;
+use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// How many calls go out at once, and how long each takes.
 const CALLS: u32 = 16;

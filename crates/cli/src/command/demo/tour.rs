@@ -5,11 +5,11 @@ use std::time::Instant;
 use serde::Serialize;
 use wharf_spec::Untrusted;
 
-use crate::clock::{Took, millis};
-use crate::failure::Failure;
-use crate::session::Session;
-use crate::style::{BAD, GOOD, HEADING, QUIET, paint};
-use crate::table::wrap;
+use wharf_terminal::clock::{Took, millis};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::session::Session;
+use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, paint};
+use wharf_terminal::table::wrap;
 
 /// What a scene has to show, line by line and escaped, or what went wrong.
 pub type Scene = Result<Vec<String>, String>;

@@ -10,8 +10,8 @@ use super::cast::Cast;
 use super::processes::left_over;
 use super::scenes::{ask, ensure, raw, shown};
 use super::tour::Scene;
-use crate::clock::Took;
-use crate::failure::{Failure, gutter, render};
+use wharf_terminal::clock::Took;
+use wharf_terminal::failure::{Failure, gutter, render};
 
 pub async fn error(cast: &Cast<'_>) -> Scene {
     let answer = ask(cast.west(), "fail", "{}").await?;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use wharf::Voice;
 
 use super::tail::Entry;
-use crate::control::Remote;
-use crate::session::Session;
+use wharf_terminal::control::Remote;
+use wharf_terminal::session::Session;
 
 /// What the server wrote last; nothing where nobody holds it.
 pub async fn ask(session: &Session, id: &str) -> Vec<Entry> {

@@ -8,12 +8,12 @@ use wharf_agent::{Block, Ending, Run, RunEvent};
 use super::events::Events;
 use super::spent::Spent;
 use super::text::Text;
-use crate::chat::Chat;
-use crate::chat::ended::ended;
-use crate::control::{Control, Order, Request, rows};
-use crate::errands::Errands;
-use crate::failure::{Failure, Outcome};
-use crate::fleet::{Fleet, Look};
+use wharf_terminal::chat::Chat;
+use wharf_terminal::chat::ended::ended;
+use wharf_terminal::control::{Control, Order, Request, rows};
+use wharf_terminal::errands::Errands;
+use wharf_terminal::failure::{Failure, Outcome};
+use wharf_terminal::fleet::{Fleet, Look};
 
 /// A run, and whoever follows it.
 pub struct Driver<'a> {

@@ -9,12 +9,12 @@ use wharf_spec::ServerName;
 use wharf_wire::Raw;
 
 use super::spent::{Spent, Usage};
-use crate::chat::ended::{failure, word};
-use crate::chat::tool_name::ToolName;
-use crate::clock::millis;
-use crate::console::Console;
-use crate::failure::{self, Failure, Outcome, Told, chain};
-use crate::fleet::Fleet;
+use wharf_terminal::chat::ended::{failure, word};
+use wharf_terminal::chat::tool_name::ToolName;
+use wharf_terminal::clock::millis;
+use wharf_terminal::console::Console;
+use wharf_terminal::failure::{self, Failure, Outcome, Told, chain};
+use wharf_terminal::fleet::Fleet;
 
 const SCHEMA: u32 = 1;
 

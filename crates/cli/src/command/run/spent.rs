@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wharf_agent::RunEvent;
 
-use crate::chat::Chat;
+use wharf_terminal::chat::Chat;
 
 /// Sums over a run.
 pub struct Spent {

@@ -8,12 +8,12 @@ use wharf_agent::{CallReport, ModelError, ResultBlock, RunEvent};
 use wharf_spec::Untrusted;
 
 use super::spent::{Spent, Usage};
-use crate::chat::room::{pictures_left_out, shortened};
-use crate::chat::tool_name::ToolName;
-use crate::clock::Took;
-use crate::console::Console;
-use crate::failure::{Failure, chain};
-use crate::style::{BAD, GOOD, NAME, QUIET, paint};
+use wharf_terminal::chat::room::{pictures_left_out, shortened};
+use wharf_terminal::chat::tool_name::ToolName;
+use wharf_terminal::clock::Took;
+use wharf_terminal::console::Console;
+use wharf_terminal::failure::{Failure, chain};
+use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, paint};
 
 /// The most of arguments, results and notes that a line shows.
 const LONGEST: usize = 200;

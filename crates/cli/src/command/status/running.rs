@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use wharf_config::Config;
 
 use super::ending;
-use super::gathered::Row;
-use super::show::table;
-use crate::control::{Remote, rows};
-use crate::failure::Outcome;
-use crate::session::Session;
+use wharf_terminal::control::{Remote, rows};
+use wharf_terminal::failure::Outcome;
+use wharf_terminal::session::Session;
+use wharf_terminal::status::gathered::Row;
+use wharf_terminal::status::show::table;
 
 /// What it said: the same twice, as it came and as it is shown.
 pub struct Said {

@@ -8,14 +8,14 @@ use wharf::{Event, Events, Heard};
 use wharf_config::Watch;
 use wharf_spec::Untrusted;
 
-use super::gathered::Row;
-use super::show::{StatusItem, document, item, line, table};
 use super::start;
-use crate::clock::time_of_day;
-use crate::failure::{Failure, Outcome};
-use crate::fleet::{Fleet, Known, Look, Reloaded, follow};
-use crate::session::Session;
-use crate::style::{QUIET, paint};
+use wharf_terminal::clock::time_of_day;
+use wharf_terminal::failure::{Failure, Outcome};
+use wharf_terminal::fleet::{Fleet, Known, Look, Reloaded, follow};
+use wharf_terminal::session::Session;
+use wharf_terminal::status::gathered::Row;
+use wharf_terminal::status::show::{StatusItem, document, item, line, table};
+use wharf_terminal::style::{QUIET, paint};
 
 /// How often ages are shown anew.
 const EVERY: Duration = Duration::from_secs(1);

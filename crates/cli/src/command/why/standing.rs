@@ -6,11 +6,11 @@ use wharf_config::{Approval, Config, Configured, Reference, Referred, Severity};
 use wharf_spec::{Surroundings, Untrusted};
 
 use super::{Report, barred};
-use crate::configured::{ADD, told, unapproved};
-use crate::failure::Failure;
-use crate::nearest::suggestion;
-use crate::probe::{Broken, Code, STDIO, Step, StepState};
-use crate::session::Session;
+use wharf_terminal::configured::{ADD, told, unapproved};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::nearest::suggestion;
+use wharf_terminal::probe::{Broken, Code, STDIO, Step, StepState};
+use wharf_terminal::session::Session;
 
 /// A step, and what is broken there, if anything is.
 pub type Checked = (Step, Option<Broken>);

@@ -6,7 +6,7 @@ use wharf_config::{Part, parts};
 
 use super::Args;
 use super::flags::{Flags, Keeping, Login, Transport};
-use crate::failure::Failure;
+use wharf_terminal::failure::Failure;
 
 /// What stands for a secret that is asked for.
 const ASKED: &str = "-";

@@ -7,12 +7,12 @@ use wharf_config::{Config, load};
 use wharf_spec::ServerName;
 
 use crate::command::configuration::undo::{quoted, undo_by_json};
-use crate::failure::Failure;
 use crate::masked::literal_secrets;
-use crate::scope::{Scope, Written};
-use crate::session::Session;
-use crate::shown_path::shown_path;
-use crate::style::{GOOD, NAME, QUIET, paint};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::scope::{Scope, Written};
+use wharf_terminal::session::Session;
+use wharf_terminal::shown_path::shown_path;
+use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 /// A server that was written.
 pub struct Added<'a> {

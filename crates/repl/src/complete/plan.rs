@@ -1,0 +1,308 @@
+//! From what was typed to what may follow: pure, over the commands' own grammar and what is known of servers.
+
+use clap::{Arg, Command};
+
+use super::known::{Known, KnownPrompt, KnownServer};
+use super::template::{Progress, progress};
+use super::{Candidate, Other, starting_with};
+use wharf_terminal::command_words::{option, positional};
+
+/// What to put in the place of a line's end.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// Where that end begins, in bytes.
+    pub start: usize,
+    pub sought: Sought<'a>,
+}
+
+/// What is looked for.
+#[derive(Debug)]
+pub enum Sought<'a> {
+    /// These.
+    Names(Vec<Candidate>),
+    Others {
+        kind: Other,
+        word: &'a str,
+    },
+    Values(Values<'a>),
+}
+
+/// What a server is asked for.
+#[derive(Debug)]
+pub struct Values<'a> {
+    pub server: &'a str,
+    pub owner: Owner<'a>,
+    pub argument: &'a str,
+    pub value: &'a str,
+    pub given: Vec<(String, String)>,
+    /// What stands around a value.
+    head: String,
+    tail: &'a str,
+}
+
+/// Whose argument it is.
+#[derive(Debug)]
+pub enum Owner<'a> {
+    Prompt(&'a str),
+    Template(&'a str),
+}
+
+impl Values<'_> {
+    pub fn candidate(&self, value: &str) -> Candidate {
+        let text = match self.owner {
+            Owner::Prompt(_) => shlex::try_quote(value).map_or_else(|_| value.to_owned(), Into::into),
+            Owner::Template(_) => value.to_owned(),
+        };
+        Candidate { text: format!("{}{text}{}", self.head, self.tail), ..Candidate::plain(value) }
+    }
+}
+
+/// Looks at what was typed up to the cursor; nothing where there is nothing to say.
+pub fn plan<'a>(grammar: &Command, known: &'a Known, typed: &'a str) -> Option<Plan<'a>> {
+    let start =
+        typed.rfind(char::is_whitespace).map_or(0, |at| at + typed[at..].chars().next().map_or(0, char::len_utf8));
+    let word = &typed[start..];
+    let sought = match typed.strip_prefix('/') {
+        _ if word.starts_with('@') => reference(known, &word[1..])?,
+        Some(_) if start == 0 => Sought::Names(commands(grammar, &word[1..], "/")),
+        Some(line) => words(grammar, known, &line[..start - 1], word)?,
+        None => return None,
+    };
+    Some(Plan { start, sought })
+}
+
+/// `@server:uri`, which may stand anywhere.
+fn reference<'a>(known: &'a Known, word: &'a str) -> Option<Sought<'a>> {
+    let Some((name, uri)) = word.split_once(':') else {
+        let has_any = |server: &&KnownServer| !server.resources.is_empty() || !server.templates.is_empty();
+        let servers = known.0.iter().filter(has_any).map(|server| server.name.as_str());
+        let prefix = |server: &str| Candidate::plain(&format!("@{server}:"));
+        return Some(Sought::Names(starting_with(word, servers).map(prefix).collect()));
+    };
+    let server = known.server(name)?;
+    let head = format!("@{name}:");
+    let resources = server.resources.iter().filter(|resource| resource.starts_with(uri));
+    let mut found: Vec<Candidate> = resources
+        .filter(|resource| !resource.contains(char::is_whitespace))
+        .map(|resource| Candidate { text: format!("{head}{resource} "), ..Candidate::plain(resource) })
+        .collect();
+    for template in &server.templates {
+        match progress(template, uri) {
+            Some(Progress::Text(more)) if !more.is_empty() => {
+                found.push(Candidate { text: format!("{head}{uri}{more}"), ..Candidate::plain(template) });
+            }
+            Some(Progress::Value(value)) if found.is_empty() => {
+                let (owner, head) = (Owner::Template(template), format!("{head}{}", value.before));
+                let (server, argument, given) = (server.name.as_str(), value.variable, value.given);
+                return Some(Sought::Values(Values {
+                    server,
+                    owner,
+                    argument,
+                    value: value.value,
+                    given,
+                    head,
+                    tail: value.after,
+                }));
+            }
+            _ => {}
+        }
+    }
+    Some(Sought::Names(found))
+}
+
+fn commands(command: &Command, word: &str, before: &str) -> Vec<Candidate> {
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
+    starting_with(word, shown).map(|name| Candidate::word(&format!("{before}{name}"))).collect()
+}
+
+/// What has been said before the word that is being typed.
+#[derive(Default)]
+struct Said<'a> {
+    server: Option<&'a str>,
+    prompt: Option<&'a str>,
+    given: Vec<(String, String)>,
+    position: usize,
+}
+
+/// Walks along the words of a command to the one that is being typed.
+fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str) -> Option<Sought<'a>> {
+    let (mut command, mut said) = (grammar, Said::default());
+    let mut rest = before.split_whitespace();
+    while let Some(earlier) = rest.next() {
+        if let Some(option) = earlier.strip_prefix('-').and_then(|_| option(grammar, command, earlier)) {
+            let Some(_value) = rest.next() else { return slot(option, known, &said, word) };
+        } else if earlier.starts_with('-') {
+            // A switch, or nothing that is known.
+        } else if let Some(inner) = command.find_subcommand(earlier) {
+            (command, said) = (inner, Said::default());
+        } else {
+            hear(command, &mut said, earlier);
+        }
+    }
+    if let Some(dashed) = word.strip_prefix("--") {
+        let names = command.get_arguments().filter(|argument| !argument.is_hide_set()).filter_map(Arg::get_long);
+        return Some(Sought::Names(
+            starting_with(dashed, names).map(|name| Candidate::word(&format!("--{name}"))).collect(),
+        ));
+    }
+    let slotted = positional(command, said.position).and_then(|argument| slot(argument, known, &said, word));
+    match (slotted, commands(command, word, "")) {
+        (Some(Sought::Names(names)), mut commands) if said.position == 0 => {
+            commands.extend(names);
+            Some(Sought::Names(commands))
+        }
+        (None, commands) if said.position == 0 => Some(Sought::Names(commands)),
+        (slotted, _) => slotted,
+    }
+}
+
+/// Takes in a word that stands for an argument.
+fn hear<'a>(command: &Command, said: &mut Said<'a>, word: &'a str) {
+    match positional(command, said.position).map(value_name).as_deref() {
+        Some("SERVER") => said.server = Some(word),
+        Some("PROMPT") => said.prompt = Some(word),
+        _ => said.given.extend(word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))),
+    }
+    said.position += 1;
+}
+
+/// What an argument takes, by the name of its value.
+fn slot<'a>(argument: &Arg, known: &'a Known, said: &Said<'a>, word: &'a str) -> Option<Sought<'a>> {
+    let servers = || known.of_server(said.server);
+    let names = |names: &mut dyn Iterator<Item = &'a str>| {
+        Some(Sought::Names(starting_with(word, names).map(Candidate::word).collect()))
+    };
+    match value_name(argument).as_str() {
+        "SERVER" | "SERVERS" => names(&mut known.names()),
+        "TOOL" => names(&mut servers().flat_map(|server| &server.tools).map(String::as_str)),
+        "PROMPT" => names(&mut servers().flat_map(|server| &server.prompts).map(|prompt| prompt.name.as_str())),
+        "URI" => names(&mut servers().flat_map(|server| &server.resources).map(String::as_str)),
+        "MODEL" => Some(Sought::Others { kind: Other::Models, word }),
+        "CONVERSATION" => Some(Sought::Others { kind: Other::Conversations, word }),
+        _ => {
+            let server = known.server(said.server?)?;
+            prompt_argument(server, server.prompt(said.prompt?)?, said, word)
+        }
+    }
+}
+
+/// `name=value`, for a prompt.
+fn prompt_argument<'a>(
+    server: &'a KnownServer,
+    prompt: &'a KnownPrompt,
+    said: &Said<'a>,
+    word: &'a str,
+) -> Option<Sought<'a>> {
+    let Some((name, value)) = word.split_once('=') else {
+        let is_new = |name: &&str| said.given.iter().all(|(given, _)| given != name);
+        let names = prompt.arguments.iter().map(String::as_str).filter(is_new);
+        return Some(Sought::Names(
+            starting_with(word, names).map(|name| Candidate::plain(&format!("{name}="))).collect(),
+        ));
+    };
+    let argument = prompt.arguments.iter().find(|argument| *argument == name)?;
+    let (owner, given, head) = (Owner::Prompt(&prompt.name), said.given.clone(), format!("{name}="));
+    Some(Sought::Values(Values { server: &server.name, owner, argument, value, given, head, tail: " " }))
+}
+
+fn value_name(argument: &Arg) -> String {
+    let given = argument.get_value_names().and_then(|names| names.first()).map(|name| name.to_string());
+    given.unwrap_or_else(|| argument.get_id().as_str().to_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grammar() -> Command {
+        let server = || Arg::new("server").value_name("SERVER");
+        let mcp = Command::new("mcp").arg(server()).subcommands([
+            Command::new("connect").arg(server()),
+            Command::new("reconnect").arg(server()),
+            Command::new("secret").hide(true),
+        ]);
+        let prompt = Command::new("prompt").args([
+            server(),
+            Arg::new("prompt").value_name("PROMPT"),
+            Arg::new("arguments").value_name("NAME=VALUE").num_args(0..),
+        ]);
+        let tools = Command::new("tools").args([
+            Arg::new("tool").value_name("TOOL"),
+            Arg::new("from").long("from").value_name("SERVER"),
+            Arg::new("all").long("all").action(clap::ArgAction::SetTrue),
+        ]);
+        let model = Command::new("model").arg(Arg::new("model").value_name("MODEL"));
+        Command::new("wharf").subcommands([mcp, prompt, tools, model])
+    }
+
+    fn known() -> Known {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        Known(vec![
+            KnownServer {
+                name: "demo".to_owned(),
+                tools: texts(&["mcp__demo__echo", "mcp__demo__add"]),
+                prompts: vec![KnownPrompt { name: "greet".to_owned(), arguments: texts(&["name", "style"]) }],
+                resources: texts(&["demo://one", "demo://two", "demo://with blank"]),
+                templates: texts(&["city://{name}/map"]),
+            },
+            KnownServer { name: "docs".to_owned(), tools: texts(&["mcp__docs__find"]), ..KnownServer::default() },
+        ])
+    }
+
+    /// The line with each candidate in its place.
+    #[track_caller]
+    fn check(typed: &str, expected: &[&str]) {
+        let (grammar, known) = (grammar(), known());
+        let lines: Vec<String> = match plan(&grammar, &known, typed) {
+            Some(Plan { start, sought: Sought::Names(names) }) => {
+                names.iter().map(|name| format!("{}{}", &typed[..start], name.text)).collect()
+            }
+            Some(Plan { start, sought: Sought::Values(values) }) => {
+                let asked = format!("{}.{}?{}{:?}", values.server, values.argument, values.value, values.given);
+                vec![asked, format!("{}{}", &typed[..start], values.candidate("x y").text)]
+            }
+            Some(Plan { sought: Sought::Others { kind, word }, .. }) => vec![format!("{kind:?} {word}")],
+            None => Vec::new(),
+        };
+        assert_eq!(lines, expected, "{typed}");
+    }
+
+    #[test]
+    fn commands_and_their_words_are_completed() {
+        check("/", &["/mcp ", "/prompt ", "/tools ", "/model "]);
+        check("/M", &["/mcp ", "/model "]);
+        check("/mcp ", &["/mcp connect ", "/mcp reconnect ", "/mcp demo ", "/mcp docs "]);
+        check("/mcp d", &["/mcp demo ", "/mcp docs "]);
+        check("/mcp reconnect do", &["/mcp reconnect docs "]);
+        check("/mcp reconnect docs ", &[]);
+        check("/tools --", &["/tools --from ", "/tools --all "]);
+        check("/tools --from d", &["/tools --from demo ", "/tools --from docs "]);
+        check("/tools mcp__demo", &["/tools mcp__demo__echo ", "/tools mcp__demo__add "]);
+        check("/model gp", &["Models gp"]);
+        check("/nothing x", &[]);
+    }
+
+    #[test]
+    fn prompts_are_completed_by_name_and_argument() {
+        check("/prompt demo ", &["/prompt demo greet "]);
+        check("/prompt docs ", &[]);
+        check("/prompt demo greet ", &["/prompt demo greet name=", "/prompt demo greet style="]);
+        check("/prompt demo greet name=Ada s", &["/prompt demo greet name=Ada style="]);
+        check(
+            "/prompt demo greet name=Ada style=po",
+            &[r#"demo.style?po[("name", "Ada")]"#, "/prompt demo greet name=Ada style='x y' "],
+        );
+        check("/prompt demo greet other=", &[]);
+    }
+
+    #[test]
+    fn resources_are_completed_anywhere() {
+        check("look at @d", &["look at @demo:"]);
+        check("look at @demo:demo", &["look at @demo:demo://one ", "look at @demo:demo://two "]);
+        check("@demo:ci", &["@demo:city://"]);
+        check("/prompt @demo:city://Pa", &["demo.name?Pa[]", "/prompt @demo:city://x y/map"]);
+        check("plain text", &[]);
+        check("mail me@demo", &[]);
+        check("@other:x", &[]);
+    }
+}

@@ -1,0 +1,138 @@
+//! Logging in at a server because somebody said so: the page is shown at the desk before it is opened.
+
+use std::sync::Arc;
+
+use wharf::{Ask, Consent, HostError, LoginAsk};
+use wharf_auth::{DevicePage, Page, Returned, Visit, VisitError, Visitor};
+use wharf_net::Pending;
+use wharf_spec::{ServerName, Untrusted};
+
+use super::{Arrival, Slot};
+use wharf_terminal::accounts::{self, Showing};
+use wharf_terminal::failure::{Failure, render};
+use wharf_terminal::fleet::Fleet;
+use wharf_terminal::login_errors::explained;
+use wharf_terminal::style::{GOOD, NAME, paint};
+
+/// A visitor that asks at the desk before each page.
+pub fn visitor(fleet: &Fleet<'_>, server: &str, slot: Slot) -> Arc<dyn Visitor> {
+    let visitor = accounts::visitor(fleet.session, &fleet.login_of(server), Showing::Agreed);
+    Arc::new(Asking { visitor, slot, server: server.to_owned() })
+}
+
+/// What came of a login, in words.
+pub fn told(server: &str, outcome: Result<(), HostError>) -> String {
+    let name = Untrusted::new(server);
+    match outcome {
+        Ok(()) => format!("{} at {}.", paint(GOOD, "Logged in"), paint(NAME, name)),
+        Err(HostError::Login { error, .. }) => render(&explained(&error).about(server)),
+        Err(error) => render(&Failure::other(error)),
+    }
+}
+
+struct Asking {
+    visitor: Arc<dyn Visitor>,
+    slot: Slot,
+    server: String,
+}
+
+struct AskingVisit {
+    visit: Box<dyn Visit>,
+    slot: Slot,
+    server: String,
+}
+
+impl Visitor for Asking {
+    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+        let (preparing, slot, server) = (self.visitor.prepare(), self.slot.clone(), self.server.clone());
+        Box::pin(async move { Ok(Box::new(AskingVisit { visit: preparing.await?, slot, server }) as Box<dyn Visit>) })
+    }
+}
+
+impl Visit for AskingVisit {
+    fn redirect_uri(&self) -> &str {
+        self.visit.redirect_uri()
+    }
+
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+        let Self { visit, slot, server } = *self;
+        Box::pin(async move {
+            match slot.agrees(&server, &page).await {
+                Consent::Given => visit.go(page).await,
+                Consent::Refused => Err(VisitError::Declined),
+            }
+        })
+    }
+
+    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+        self.visit.show_code(page)
+    }
+}
+
+impl Slot {
+    /// Asks whether a page may be opened. Dropped while it waits, the question is withdrawn.
+    async fn agrees(&self, server: &str, page: &Page) -> Consent {
+        let Ok(server) = ServerName::new(server) else { return Consent::Refused };
+        let mut ask = LoginAsk::new(server, page.url.as_str(), page.issuer.as_str());
+        ask.scope.clone_from(&page.scope);
+        let (reply, answer) = wharf::AskReply::pair();
+        match self.inbox.send(Arrival::Ask(Box::new(Ask::Login(ask, reply)))).await {
+            Ok(()) => answer.await.unwrap_or(Consent::Refused),
+            Err(_) => Consent::Refused,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc;
+    use wharf_auth::LoginError;
+
+    /// A page that somebody comes back from at once.
+    struct Open;
+
+    impl Visit for Open {
+        fn redirect_uri(&self) -> &str {
+            "http://127.0.0.1:1/"
+        }
+
+        fn go(self: Box<Self>, _: Page) -> Pending<Result<Returned, VisitError>> {
+            Box::pin(async { Err(VisitError::NotPossible("it was opened".to_owned())) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_is_opened_only_after_a_yes_at_the_desk() {
+        for (consent, expected) in [
+            (Some(Consent::Given), VisitError::NotPossible("it was opened".to_owned())),
+            (Some(Consent::Refused), VisitError::Declined),
+            (None, VisitError::Declined),
+        ] {
+            let (inbox, mut arrivals) = mpsc::channel(1);
+            let slot = Slot { inbox, samples: Arc::default() };
+            let visit = Box::new(AskingVisit { visit: Box::new(Open), slot, server: "docs".to_owned() });
+            let mut page = Page::new("https://a.example/authorize", "https://a.example", "state");
+            page.scope = Some("read".to_owned());
+            let person = async {
+                let Some(Arrival::Ask(ask)) = arrivals.recv().await else { panic!("nobody asks") };
+                let Ask::Login(ask, reply) = *ask else { panic!("something else is asked") };
+                assert_eq!((ask.server.as_str(), ask.scope.as_deref()), ("docs", Some("read")));
+                if let Some(consent) = consent {
+                    reply.answer(consent);
+                }
+            };
+            let (outcome, ()) = tokio::join!(visit.go(page), person);
+            assert_eq!(outcome.unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn what_came_of_a_login_is_told() {
+        let plain = |outcome| anstream::adapter::strip_str(&told("docs", outcome)).to_string();
+        assert_eq!(plain(Ok(())), "Logged in at docs.");
+        let server = ServerName::new("docs").unwrap();
+        let declined = plain(Err(HostError::Login { server, error: LoginError::Visit(VisitError::Declined) }));
+        assert!(declined.starts_with("error: docs: "), "{declined}");
+    }
+}

@@ -1,0 +1,304 @@
+//! Questions in the order in which they came; the first is on the table.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+use wharf::AskReply;
+use wharf_spec::Untrusted;
+
+use wharf_terminal::editor::Field;
+use wharf_terminal::question::{Heard, Talk, Turn};
+use wharf_terminal::style::{NAME, QUIET, paint};
+
+/// A question, and whoever waits for its answer.
+pub trait Open: Send {
+    /// Who asks, escaped.
+    fn server(&self) -> &str;
+
+    /// Its first words.
+    fn begin(&self) -> String;
+
+    /// Takes a line; gives what is said next, or nothing where it was the answer.
+    fn hear(&mut self, heard: Heard) -> Option<String>;
+
+    fn field(&self) -> Field;
+
+    /// Whether nobody waits for the answer any more; wakes the task when that comes to be.
+    fn poll_withdrawn(&mut self, context: &mut Context<'_>) -> Poll<()>;
+
+    fn is_wanted(&self) -> bool;
+}
+
+/// A talk with the one who waits for what it comes to.
+pub struct Question<T: Talk> {
+    server: String,
+    talk: T,
+    /// Gone when it was answered.
+    reply: Option<AskReply<T::Answer>>,
+    then: Option<Then<T::Answer>>,
+}
+
+/// What is done before an answer is given.
+type Then<A> = Box<dyn FnOnce(&A) + Send>;
+
+/// The questions that wait.
+#[derive(Default)]
+pub struct Queue {
+    open: VecDeque<Box<dyn Open>>,
+}
+
+/// What is to be said.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Said {
+    pub text: String,
+    /// Whether something else is asked than before, or nothing any more.
+    pub is_table_changed: bool,
+}
+
+impl<T: Talk> Question<T> {
+    /// Takes the server's name as it is.
+    pub fn new(server: &str, talk: T, reply: AskReply<T::Answer>) -> Self {
+        Self { server: Untrusted::new(server).to_string(), talk, reply: Some(reply), then: None }
+    }
+
+    /// The same; this is done before the answer is given.
+    pub fn then(self, then: impl FnOnce(&T::Answer) + Send + 'static) -> Self {
+        Self { then: Some(Box::new(then)), ..self }
+    }
+
+    fn answer(&mut self, answer: T::Answer) {
+        if let Some(then) = self.then.take() {
+            then(&answer);
+        }
+        if let Some(reply) = self.reply.take() {
+            reply.answer(answer);
+        }
+    }
+}
+
+impl<T> Open for Question<T>
+where
+    T: Talk + Send,
+    T::Answer: Send,
+{
+    fn server(&self) -> &str {
+        &self.server
+    }
+
+    fn begin(&self) -> String {
+        match self.talk.begin() {
+            Turn::Ask { say, prompt } => asked(&say, &prompt),
+            Turn::Done(_) => String::new(),
+        }
+    }
+
+    fn hear(&mut self, heard: Heard) -> Option<String> {
+        match self.talk.hear(heard) {
+            Turn::Ask { say, prompt } => Some(asked(&say, &prompt)),
+            Turn::Done(answer) => {
+                self.answer(answer);
+                None
+            }
+        }
+    }
+
+    fn field(&self) -> Field {
+        self.talk.field()
+    }
+
+    fn poll_withdrawn(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.reply {
+            Some(reply) => pin!(reply.withdrawn()).poll(context),
+            None => Poll::Ready(()),
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.reply.as_ref().is_some_and(AskReply::is_wanted)
+    }
+}
+
+/// The words above the line on which the answer is typed.
+fn asked(say: &str, prompt: &str) -> String {
+    let gap = if say.is_empty() { "" } else { "\n" };
+    format!("{say}{gap}{}", prompt.trim_end())
+}
+
+impl Queue {
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub fn field(&self) -> Option<Field> {
+        self.open.front().map(|question| question.field())
+    }
+
+    /// Puts a question behind the others. It is only counted as long as another one is on the table.
+    pub fn put(&mut self, question: Box<dyn Open>) -> Said {
+        self.open.push_back(question);
+        match self.open.len() {
+            1 => self.table(String::new()),
+            _ => Said { text: self.others().unwrap_or_default(), is_table_changed: false },
+        }
+    }
+
+    /// Takes a line for the question on the table. What was typed for one that nobody waits for answers none.
+    pub fn hear(&mut self, heard: Heard) -> Said {
+        let Some(question) = self.open.front_mut() else {
+            return Said { text: String::new(), is_table_changed: false };
+        };
+        if !question.is_wanted() {
+            return self.take_off(0);
+        }
+        match question.hear(heard) {
+            Some(text) => Said { text, is_table_changed: true },
+            None => {
+                self.open.pop_front();
+                self.table(String::new())
+            }
+        }
+    }
+
+    /// Waits until nobody waits for some question any more, and takes it off. Dropped while it waits, nothing is lost.
+    pub async fn withdrawn(&mut self) -> Said {
+        let open = &mut self.open;
+        let gone = poll_fn(|context| {
+            let gone = open.iter_mut().position(|question| question.poll_withdrawn(context).is_ready());
+            gone.map_or(Poll::Pending, Poll::Ready)
+        });
+        let gone = gone.await;
+        self.take_off(gone)
+    }
+
+    fn take_off(&mut self, at: usize) -> Said {
+        let Some(question) = self.open.remove(at) else {
+            return Said { text: String::new(), is_table_changed: false };
+        };
+        let gone = format!("{} no longer waits for an answer to its question.", paint(NAME, question.server()));
+        match at {
+            0 => self.table(gone),
+            _ => Said { text: gone, is_table_changed: false },
+        }
+    }
+
+    /// What is on the table now, after some words.
+    fn table(&self, words: String) -> Said {
+        let question = self.open.front().map(|question| question.begin());
+        let parts = [Some(words).filter(|words| !words.is_empty()), self.others(), question];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        Said { text: parts.join("\n"), is_table_changed: true }
+    }
+
+    /// How many wait besides.
+    fn others(&self) -> Option<String> {
+        let others = match self.open.len().saturating_sub(1) {
+            0 => return None,
+            1 => "1 more question waits".to_owned(),
+            others => format!("{others} more questions wait"),
+        };
+        Some(paint(QUIET, format!("({others})")).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::oneshot::Receiver;
+    use wharf::Consent;
+
+    use wharf_terminal::question::ApprovalTalk;
+
+    /// A question that takes a yes or a no, and where the answer arrives.
+    fn question(name: &str) -> (Box<dyn Open>, Receiver<Consent>) {
+        let (reply, answer) = AskReply::pair();
+        (Box::new(Question::new(name, ApprovalTalk::new(name, format!("about {name}")), reply)), answer)
+    }
+
+    fn line(text: &str) -> Heard {
+        Heard::Line(text.to_owned())
+    }
+
+    #[track_caller]
+    fn check(said: &Said, text: &str, is_table_changed: bool) {
+        let shown = anstream::adapter::strip_str(&said.text).to_string();
+        assert_eq!((shown.as_str(), said.is_table_changed), (text, is_table_changed));
+    }
+
+    #[tokio::test]
+    async fn questions_are_asked_in_the_order_in_which_they_came() {
+        let mut queue = Queue::default();
+        let ((one, first), (two, second), (three, third)) = (question("one"), question("two"), question("three"));
+        check(&queue.put(one), "about one\nApprove one? It runs with your rights. [y/N]", true);
+        check(&queue.put(two), "(1 more question waits)", false);
+        check(&queue.put(three), "(2 more questions wait)", false);
+        assert_eq!((queue.len(), queue.field().unwrap().choices.len()), (3, 3));
+        check(&queue.hear(line("what")), "  Answer y or n.\nApprove one? It runs with your rights. [y/N]", true);
+        let next = "(1 more question waits)\nabout two\nApprove two? It runs with your rights. [y/N]";
+        check(&queue.hear(line("y")), next, true);
+        check(&queue.hear(line("n")), "about three\nApprove three? It runs with your rights. [y/N]", true);
+        check(&queue.hear(Heard::End), "", true);
+        check(&queue.hear(line("y")), "", false);
+        assert_eq!((first.await, second.await), (Ok(Consent::Given), Ok(Consent::Refused)));
+        assert_eq!((third.await, queue.len(), queue.field().is_none()), (Ok(Consent::Refused), 0, true));
+    }
+
+    #[tokio::test]
+    async fn a_question_that_nobody_waits_for_is_taken_off() {
+        let mut queue = Queue::default();
+        let ((one, first), (two, second), (three, third)) = (question("one"), question("t\u{1b}wo"), question("three"));
+        for question in [one, two, three] {
+            queue.put(question);
+        }
+        drop(second);
+        check(&queue.withdrawn().await, "t\\u{1b}wo no longer waits for an answer to its question.", false);
+        drop(first);
+        let gone = "one no longer waits for an answer to its question.\n\
+                    about three\nApprove three? It runs with your rights. [y/N]";
+        check(&queue.withdrawn().await, gone, true);
+        drop(third);
+        check(&queue.withdrawn().await, "three no longer waits for an answer to its question.", true);
+        assert_eq!(queue.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_withdrawal_is_noticed_while_one_waits_for_it() {
+        let mut queue = Queue::default();
+        let ((one, first), (two, _second)) = (question("one"), question("two"));
+        queue.put(one);
+        queue.put(two);
+        let leaving = async {
+            tokio::task::yield_now().await;
+            drop(first);
+        };
+        let (said, ()) = tokio::join!(queue.withdrawn(), leaving);
+        assert!(said.text.contains("one") && said.is_table_changed, "{said:?}");
+    }
+
+    #[tokio::test]
+    async fn a_line_for_a_question_that_is_gone_answers_no_other() {
+        let mut queue = Queue::default();
+        let ((one, first), (two, mut second)) = (question("one"), question("two"));
+        queue.put(one);
+        queue.put(two);
+        drop(first);
+        let gone = "one no longer waits for an answer to its question.\n\
+                    about two\nApprove two? It runs with your rights. [y/N]";
+        check(&queue.hear(line("y")), gone, true);
+        assert!(second.try_recv().is_err());
+        queue.hear(line("y"));
+        assert_eq!(second.await, Ok(Consent::Given));
+    }
+
+    #[tokio::test]
+    async fn what_follows_an_answer_is_done_before_it_is_given() {
+        let (reply, answer) = AskReply::pair();
+        let (heard, follows) = std::sync::mpsc::channel();
+        let question = Question::new("one", ApprovalTalk::new("one", String::new()), reply);
+        let mut queue = Queue::default();
+        queue.put(Box::new(question.then(move |consent| heard.send(*consent).unwrap())));
+        queue.hear(line("y"));
+        assert_eq!((follows.try_recv(), answer.await), (Ok(Consent::Given), Ok(Consent::Given)));
+    }
+}

@@ -1,0 +1,118 @@
+//! The rule that an "always" becomes, written where the user's rules stand.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use wharf::RuleSink;
+use wharf::policy::Rule;
+use wharf_config::edit::{Change, add_rule};
+use wharf_config::{Layer, Places};
+use wharf_spec::{Surroundings, Untrusted};
+
+use wharf_terminal::console::Console;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::scope::change_file;
+use wharf_terminal::session::Session;
+use wharf_terminal::shown_path::shown_path;
+use wharf_terminal::style::{GOOD, QUIET, paint};
+
+/// Takes the rules of a host and writes them to the user's own file, beside everything else. What cannot be written is
+/// said, and holds as long as the host runs.
+pub fn rule_sink(session: &Session) -> RuleSink {
+    let (console, around) = (session.console.clone(), session.surroundings.clone());
+    let (places, file) = (session.configuration.places.clone(), file(session));
+    Arc::new(move |rule: &Rule| {
+        let writing =
+            Writing { rule: rule.clone(), file: file.clone(), places: places.clone(), around: around.clone() };
+        let console = console.clone();
+        tokio::task::spawn_blocking(move || writing.tell(&console, writing.write()));
+    })
+}
+
+/// Where such a rule is written; nowhere without a home.
+pub fn file(session: &Session) -> Option<PathBuf> {
+    let file = session.configuration.config().ok().map(|config| config.settings.rule_file.clone());
+    file.filter(|file| !file.as_os_str().is_empty())
+}
+
+struct Writing {
+    rule: Rule,
+    file: Option<PathBuf>,
+    places: Places,
+    around: Surroundings,
+}
+
+impl Writing {
+    fn write(&self) -> Result<Change, Failure> {
+        let nowhere = || Failure::usage("there is no place for a configuration of your own");
+        let file = self.file.as_deref().ok_or_else(nowhere)?;
+        let rule: Map<String, Value> = match serde_json::to_value(&self.rule) {
+            Ok(Value::Object(rule)) => rule,
+            Ok(_) => return Err(Failure::other("the rule is no object")),
+            Err(error) => return Err(Failure::other(error)),
+        };
+        change_file(&self.places, Layer::User, file, |text| add_rule(text, &rule))
+    }
+
+    fn tell(&self, console: &Console, written: Result<Change, Failure>) {
+        match written {
+            Ok(_) => console.say(self.told()),
+            Err(failure) => {
+                let why = Untrusted::new(failure.error.message.as_str());
+                console.warn(format_args!("the rule could not be written, so it holds for this session only: {why}"));
+            }
+        }
+    }
+
+    fn told(&self) -> String {
+        let rule = serde_json::to_string(&self.rule).unwrap_or_default();
+        let file = self.file.as_deref().map(|file| shown_path(file, &self.around)).unwrap_or_default();
+        format!(
+            "{} {} in {file}\n  {} take it out of `permissions` there",
+            paint(GOOD, "Always allowed:"),
+            Untrusted::new(rule),
+            paint(QUIET, "undo:")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf::policy::Action;
+
+    fn writing(file: Option<PathBuf>) -> Writing {
+        let rule = Rule::new("mcp__git__push", Action::Allow);
+        let around = Surroundings { env: Vec::new(), cwd: "/".into() };
+        Writing { rule, file, places: Places::default(), around }
+    }
+
+    #[test]
+    fn a_rule_is_added_once_and_everything_else_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config.json");
+        std::fs::write(&file, "{\n  // mine\n  \"mcpServers\": {}\n}\n").unwrap();
+        let writing = writing(Some(file.clone()));
+        assert_eq!(writing.write().unwrap(), Change::Added);
+        assert_eq!(writing.write().unwrap(), Change::Unchanged);
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains("// mine"), "{text}");
+        assert_eq!(text.matches("mcp__git__push").count(), 1, "{text}");
+        let told = anstream::adapter::strip_str(&writing.told()).to_string();
+        assert!(
+            told.contains(r#"{"tool":"mcp__git__push","action":"allow"}"#) && told.contains("config.json"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_a_failure() {
+        assert!(writing(None).write().is_err());
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config.json");
+        std::fs::write(&file, "{ broken").unwrap();
+        assert!(writing(Some(file.clone())).write().is_err());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "{ broken");
+    }
+}

@@ -1,0 +1,173 @@
+//! A server that wants to use the model: the person looks at what goes in, and again at what comes out.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wharf::{AskReply, Consent, Raw, SamplingAsk};
+use wharf_agent::{Block, Conversation, Model, ModelError, ModelEvent, Request, Role, Stop, ToolChoice, Turn};
+use wharf_client::NotSampled;
+use wharf_spec::Untrusted;
+use wharf_wire::{Bounds, SamplingRequest};
+
+use super::{Slot, room};
+use wharf_terminal::console::Console;
+use wharf_terminal::failure::chain;
+use wharf_terminal::question::{SamplingTalk, Wanted};
+
+/// What a model said.
+struct Answer {
+    text: String,
+    stop: Stop,
+}
+
+/// Carries a request to its end and answers it. A server that does not wait any more ends it at once.
+pub async fn sample(
+    slot: &Slot,
+    console: &Console,
+    model: &Model,
+    ask: &SamplingAsk,
+    mut reply: AskReply<Result<Raw, NotSampled>>,
+) {
+    let outcome = tokio::select! {
+        outcome = answer(slot, console, model, ask) => outcome,
+        () = reply.withdrawn() => return,
+    };
+    reply.answer(outcome);
+}
+
+async fn answer(slot: &Slot, console: &Console, model: &Model, ask: &SamplingAsk) -> Result<Raw, NotSampled> {
+    let (server, request) = (ask.server.as_str(), &ask.request);
+    let conversation = read(request).map_err(NotSampled::Failed)?;
+    let text = told(&conversation);
+    let wanted = Wanted {
+        server,
+        model: &model.provider().model,
+        messages: conversation.turns.len(),
+        max_tokens: request.max_tokens,
+        text: &text,
+    };
+    agreed(slot.put(server, SamplingTalk::before(&wanted, room())).await)?;
+    let limit = u32::try_from(request.max_tokens).unwrap_or(u32::MAX).max(1);
+    let answer = generate(&model.clone().limited_to(limit), &conversation).await.map_err(|error| {
+        // What went wrong is the person's business: it may say where the model is, and how it is paid for.
+        let (name, why) = (Untrusted::new(server), Untrusted::new(chain(&error)));
+        console.warn(format_args!("the model could not answer {name}: {}", why.shortened(500)));
+        NotSampled::Failed("the model could not be asked".to_owned())
+    })?;
+    agreed(slot.put(server, SamplingTalk::after(server, &answer.text, room())).await)?;
+    result(&model.provider().model, &answer)
+        .ok_or_else(|| NotSampled::Failed("the answer cannot be written".to_owned()))
+}
+
+fn agreed(consent: Option<Consent>) -> Result<(), NotSampled> {
+    match consent {
+        Some(Consent::Given) => Ok(()),
+        Some(Consent::Refused) | None => Err(NotSampled::Declined),
+    }
+}
+
+async fn generate(model: &Model, conversation: &Conversation) -> Result<Answer, ModelError> {
+    let tools = Arc::default();
+    let request = Request { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
+    let mut stream = model.stream(request).await?;
+    let mut answer = Answer { text: String::new(), stop: Stop::EndTurn };
+    while let Some(event) = stream.next().await {
+        match event? {
+            ModelEvent::BlockDone(Block::Text(text)) => answer.text.push_str(&text),
+            ModelEvent::Done { stop } => answer.stop = stop,
+            _ => {}
+        }
+    }
+    Ok(answer)
+}
+
+/// A `CreateMessageResult` (2025-06-18, Sampling).
+fn result(model: &str, answer: &Answer) -> Option<Raw> {
+    let stop = match &answer.stop {
+        Stop::EndTurn => "endTurn",
+        Stop::MaxTokens => "maxTokens",
+        Stop::Refused => "refusal",
+        _ => "other",
+    };
+    let content = json!({ "type": "text", "text": answer.text });
+    Raw::of(&json!({ "role": "assistant", "content": content, "model": model, "stopReason": stop })).ok()
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: Speaker,
+    content: Content,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Speaker {
+    User,
+    Assistant,
+}
+
+/// Since 2025-11-25 a message may have several blocks.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Several(Vec<Value>),
+    One(Value),
+}
+
+/// The conversation a server wants to have with the model, or why it cannot be had.
+fn read(request: &SamplingRequest) -> Result<Conversation, String> {
+    let messages: Vec<Message> = request.messages.decode(&Bounds::default()).map_err(|error| error.to_string())?;
+    if messages.is_empty() {
+        return Err("there are no messages".to_owned());
+    }
+    let turns: Result<Vec<Turn>, String> = messages.into_iter().map(turn).collect();
+    Ok(Conversation { system: request.system_prompt.clone(), turns: turns? })
+}
+
+fn turn(message: Message) -> Result<Turn, String> {
+    let role = match message.role {
+        Speaker::User => Role::User,
+        Speaker::Assistant => Role::Assistant,
+    };
+    let blocks = match message.content {
+        Content::One(block) => vec![block],
+        Content::Several(blocks) => blocks,
+    };
+    Ok(Turn { role, blocks: blocks.iter().map(block).collect::<Result<_, _>>()? })
+}
+
+fn block(block: &Value) -> Result<Block, String> {
+    let text = |key: &str| block[key].as_str().map(str::to_owned);
+    let read = match block["type"].as_str() {
+        Some("text") => text("text").map(Block::Text),
+        Some("image") => text("mimeType").zip(text("data")).map(|(media_type, data)| Block::Image { media_type, data }),
+        _ => return Err("the model is given texts and images only".to_owned()),
+    };
+    read.ok_or_else(|| "a block of a message is incomplete".to_owned())
+}
+
+/// Everything the model would be told, for whoever has to agree. Untrusted.
+fn told(conversation: &Conversation) -> String {
+    let system = conversation.system.iter().map(|text| format!("system: {text}"));
+    let turns = conversation.turns.iter().map(|turn| {
+        let role = match turn.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        let blocks: Vec<String> = turn.blocks.iter().map(block_told).collect();
+        format!("{role}: {}", blocks.join("\n"))
+    });
+    system.chain(turns).collect::<Vec<_>>().join("\n\n")
+}
+
+fn block_told(block: &Block) -> String {
+    match block {
+        Block::Text(text) => text.clone(),
+        Block::Image { media_type, data } => format!("[image: {media_type}, {} characters of Base64]", data.len()),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

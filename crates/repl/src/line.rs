@@ -1,0 +1,237 @@
+//! What is done with what was typed, and with what a run says.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_agent::{Run, RunEvent};
+
+use super::mention::{self, Room};
+use super::slash::{self, ChatFacts, Done, Post, Wish, perform};
+use super::turns::Turn;
+use super::{FIRST_WORDS, Next, Repl};
+use wharf_terminal::chat::ended;
+use wharf_terminal::editor::{Began, Field, Typed};
+use wharf_terminal::failure::{Failure, Kind, render};
+use wharf_terminal::fleet::Fleet;
+use wharf_terminal::question::Heard;
+use wharf_terminal::style::{QUIET, paint};
+use wharf_terminal::table::wrap;
+
+/// How long a message waits for servers that are starting.
+const STARTING: Duration = Duration::from_secs(3);
+
+/// How long after a Ctrl-C another one leaves; later it is another matter.
+const AGAIN: Duration = Duration::from_secs(5);
+
+impl<'a> Repl<'a> {
+    pub(super) async fn typed(&mut self, typed: Typed) -> Result<Next, Failure> {
+        let interrupted = self.interrupted.take();
+        match (typed, self.desk.field()) {
+            (Typed::Line { text, .. }, Some(field)) if is_command(&text, &field) => self.line(&text),
+            (Typed::Line { text, began: Began::After }, Some(_)) => self.answer(Heard::Line(text)),
+            (Typed::Line { text, began: Began::Before }, Some(_)) if is_answer(&text) => self.too_early(),
+            (Typed::Line { text, .. }, _) => self.line(&text),
+            (Typed::Interrupt, _) => return Ok(self.interrupt(interrupted)),
+            (Typed::End, Some(_)) => self.answer(Heard::End),
+            (Typed::End, None) => return Ok(self.end()),
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Somebody answered a question they cannot have read.
+    fn too_early(&mut self) {
+        self.session.console.say(paint(QUIET, "(typed before the question was there: type it again)"));
+        self.prompt();
+    }
+
+    fn answer(&mut self, heard: Heard) {
+        let news = self.desk.hear(heard);
+        self.asked(news);
+        self.prompt();
+    }
+
+    fn line(&mut self, text: &str) {
+        let text = text.trim();
+        match text.strip_prefix('/') {
+            _ if text.is_empty() => self.prompt(),
+            Some(command) => self.command(command.to_owned()),
+            None => self.say(text.to_owned()),
+        }
+    }
+
+    fn command(&mut self, line: String) {
+        let (turn, post) = (slash::turn(&line), Post { fleet: self.fleet, facts: self.facts() });
+        let errand = async move { perform(&line, &post).await };
+        self.prompt_due = Some(Instant::now() + FIRST_WORDS);
+        match turn {
+            Some(turn) => self.take_turn(turn, errand),
+            None => self.errands.send(errand),
+        }
+    }
+
+    fn facts(&self) -> ChatFacts {
+        let looked_for = || self.choosing.as_ref().and_then(|choosing| choosing.called.clone());
+        ChatFacts {
+            model: self.chat.chosen().map(|chosen| chosen.name.clone()).or_else(looked_for),
+            id: self.chat.id().map(str::to_owned),
+            turns: self.chat.turns(),
+            tokens: self.chat.tokens(),
+            context: self.context(),
+        }
+    }
+
+    /// What fits into the context of the model that is looked for, or in use.
+    fn context(&self) -> Option<u64> {
+        self.choosing.as_ref().and_then(|choosing| choosing.context).or_else(|| self.chat.context())
+    }
+
+    /// Says something to the agent, once what it mentions is read. Servers that are just starting are waited for a
+    /// little: the model would not know of their tools.
+    fn say(&mut self, text: String) {
+        let (fleet, room) = (self.fleet, Room::within(self.context()));
+        self.take_turn(Turn::Message, async move {
+            let _ = tokio::time::timeout(STARTING, fleet.settled()).await;
+            if mentions_whom_it_awaits(&text, fleet) {
+                fleet.caught_up().await;
+            }
+            mention::attach(&text, &fleet.host, room).await.map(Wish::Say)
+        });
+        self.prompt();
+    }
+
+    /// Puts something behind what was typed for the conversation before, and says so where that is still under way.
+    fn take_turn(&mut self, turn: Turn, errand: impl Future<Output = Done> + 'a) {
+        if self.run.is_some() || !self.turns.is_empty() {
+            let words = match turn {
+                Turn::Message => "(it is said once what is under way is over; Ctrl-C cancels both)",
+                Turn::Change => "(it is done once what is under way is over; Ctrl-C cancels that)",
+            };
+            self.session.console.say(paint(QUIET, words));
+        }
+        self.turns.put(turn, errand);
+    }
+
+    /// Ctrl-C: a run is cancelled, and with it what it asks and what waits to be said; otherwise a question is a no;
+    /// where there is neither, and the second time, it leaves.
+    fn interrupt(&mut self, before: Option<Instant>) -> Next {
+        if is_again(before) {
+            return Next::Leave;
+        }
+        let refuses = self.run.is_none() && self.desk.field().is_some();
+        self.interrupted = (!refuses).then(Instant::now);
+        if refuses {
+            let news = self.desk.hear(Heard::End);
+            self.asked(news);
+        } else if !self.stop() {
+            self.session.console.say("Ctrl-C again leaves, and so do /exit and Ctrl-D");
+        }
+        self.prompt();
+        Next::GoOn
+    }
+
+    /// Cancels the run and drops the messages that are not said yet, and tells whether there was anything.
+    pub(super) fn stop(&mut self) -> bool {
+        let unsaid = self.turns.drop_messages() + usize::from(self.unsay());
+        if unsaid > 0 {
+            let messages = if unsaid == 1 { "a message is".to_owned() } else { format!("{unsaid} messages are") };
+            self.session.console.say(paint(QUIET, format_args!("({messages} not said any more)")));
+        }
+        self.run.iter_mut().for_each(Run::cancel);
+        self.run.is_some() || unsaid > 0
+    }
+
+    /// Ctrl-D, or the end of a pipe: what is under way there comes to its end first.
+    fn end(&mut self) -> Next {
+        self.over = true;
+        if self.editor.is_terminal() { Next::Leave } else { Next::GoOn }
+    }
+
+    pub(super) async fn ran(&mut self, event: Option<RunEvent>) -> Result<(), Failure> {
+        if let Some(event) = &event {
+            self.chat.heard(event);
+            self.show.event(event)?;
+        }
+        if let None | Some(RunEvent::Ended(_)) = event {
+            self.run_over(event).await;
+        }
+        Ok(())
+    }
+
+    async fn run_over(&mut self, event: Option<RunEvent>) {
+        if let Some(run) = self.run.take() {
+            self.chat.end(run.finish().await);
+        }
+        let kind = match event {
+            Some(RunEvent::Ended(ending)) => ended::failure(&ending).map(|failure| failure.kind),
+            _ => Some(Kind::Other),
+        };
+        self.went_wrong = kind.or(self.went_wrong);
+    }
+
+    /// Tells of something that went wrong, and goes on.
+    pub(super) fn tell(&mut self, failure: Failure) {
+        let console = &self.session.console;
+        let failure = self.session.in_full(failure);
+        self.went_wrong = Some(failure.kind);
+        console.say(wrap(&render(&failure), console.talk_width()));
+    }
+}
+
+/// Whether a message means a server that the host will be told of, and was not yet.
+fn mentions_whom_it_awaits(text: &str, fleet: &Fleet<'_>) -> bool {
+    let known = fleet.known();
+    known.config.servers.iter().any(|server| text.contains(&format!("@{}:", server.name)) && fleet.awaits(server))
+}
+
+/// Whether somebody who typed Ctrl-C then means the same now.
+fn is_again(before: Option<Instant>) -> bool {
+    before.is_some_and(|before| before.elapsed() < AGAIN)
+}
+
+/// Whether a line is a command although something is being asked: it has to be no answer that could be meant. Where
+/// answers begin with a slash, several of them do as well.
+fn is_command(text: &str, field: &Field) -> bool {
+    let is_choice = field.choices.iter().any(|choice| choice == text.trim());
+    let has_slashes = field.choices.iter().any(|choice| choice.starts_with('/'));
+    text.starts_with('/') && !field.choices.is_empty() && !is_choice && (!has_slashes || slash::is_command(text))
+}
+
+/// Whether a line looks like an answer to a question, and not like something said to the agent.
+fn is_answer(text: &str) -> bool {
+    !text.starts_with('/') && text.split_whitespace().count() <= 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_terminal::editor::Echo;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_ctrl_c_leaves_unless_it_comes_much_later() {
+        assert!(!is_again(None));
+        for (later, expected) in [(Duration::ZERO, true), (AGAIN / 2, true), (AGAIN, false), (AGAIN * 100, false)] {
+            let before = Instant::now();
+            tokio::time::advance(later).await;
+            assert_eq!(is_again(Some(before)), expected, "{later:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_no_answer_that_could_be_meant() {
+        for (choices, text, expected) in [
+            (&["y", "n"][..], "/mcp", true),
+            (&["y", "n"], "/mpc", true),
+            (&["y", "n"], "y", false),
+            (&[], "/mcp", false),
+            (&["/srv", "/home"], "/srv", false),
+            (&["/srv", "/home"], "/srv,/home", false),
+            (&["/srv", "/home"], "/HOME", false),
+            (&["/srv", "/home"], "/mcp", true),
+            (&["/help", "/home"], "/help", false),
+        ] {
+            let choices: Vec<String> = choices.iter().map(|choice| (*choice).to_owned()).collect();
+            let field = Field { echo: Echo::Shown, check: None, choices };
+            assert_eq!(is_command(text, &field), expected, "{text} of {:?}", field.choices);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! One block as lines: what the parser says of it, in order.
+
+use anstyle::Style;
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::table::Table;
+use super::wrap::{Piece, escaped, wrapped};
+use super::{NARROWEST, painted, painted_code};
+use wharf_terminal::style::{HEADING, NAME, QUIET};
+
+/// The numbers of a list whose items come one by one.
+#[derive(Debug, Default)]
+pub struct Numbering {
+    /// The number of the item before.
+    pub last: Option<u64>,
+}
+
+/// The lines of a block, each with its end.
+pub fn render(text: &str, width: usize, numbering: &mut Numbering) -> String {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
+    let mut page = Page { width, ..Page::default() };
+    page.before = numbering.last;
+    for event in Parser::new_ext(text, options) {
+        page.take(event);
+    }
+    page.end_text();
+    numbering.last = page.before;
+    page.out
+}
+
+/// What has been written, and where the next thing goes.
+#[derive(Default)]
+struct Page {
+    width: usize,
+    out: String,
+    around: Vec<Container>,
+    /// The text that is under way.
+    pieces: Vec<Piece>,
+    styles: Vec<Style>,
+    lists: Vec<Option<u64>>,
+    /// The number of the item of the outermost list before.
+    before: Option<u64>,
+    links: Vec<Link>,
+    table: Option<Table>,
+    code: Option<String>,
+    has_lines: bool,
+}
+
+/// What a line stands in: a quote or an item.
+struct Container {
+    /// What its first line begins with; taken when that is written.
+    first: Option<String>,
+    rest: String,
+    has_lines: bool,
+}
+
+/// A link that is open: where it leads, and where its text begins.
+struct Link {
+    address: String,
+    from: usize,
+}
+
+impl Page {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
+            Event::Code(code) => self.styled(&format!("`{code}`"), NAME),
+            Event::SoftBreak => self.push(" "),
+            Event::HardBreak => self.push("\n"),
+            Event::Rule => self.rule(),
+            Event::TaskListMarker(done) => self.push(if done { "[x] " } else { "[ ] " }),
+            Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.text(&text),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph => self.end_text(),
+            Tag::Heading { level, .. } => self.heading(level),
+            Tag::BlockQuote(_) => self.quote(),
+            Tag::CodeBlock(kind) => self.code_block(&kind),
+            Tag::List(start) => self.list(start),
+            Tag::Item => self.item(),
+            Tag::Table(alignments) => self.table = Some(Table { alignments, ..Table::default() }),
+            Tag::TableRow => self.table.get_or_insert_default().rows.push(Vec::new()),
+            Tag::Emphasis => self.styles.push(self.style().italic()),
+            Tag::Strong => self.styles.push(self.style().bold()),
+            Tag::Strikethrough => self.styles.push(self.style().strikethrough()),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link(&dest_url),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Heading(_) => {
+                self.end_text();
+                self.styles.pop();
+            }
+            TagEnd::Paragraph | TagEnd::HtmlBlock => self.end_text(),
+            TagEnd::BlockQuote(_) | TagEnd::Item => self.leave(),
+            TagEnd::CodeBlock => self.end_code(),
+            TagEnd::List(_) => self.end_list(),
+            TagEnd::TableCell => self.cell(),
+            TagEnd::Table => self.end_table(),
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.styles.pop()),
+            TagEnd::Link | TagEnd::Image => self.end_link(),
+            _ => {}
+        }
+    }
+
+    fn style(&self) -> Style {
+        self.styles.last().copied().unwrap_or_default()
+    }
+
+    /// Text as it came. The lines of HTML and code stay lines.
+    fn text(&mut self, text: &str) {
+        if let Some(code) = &mut self.code {
+            return code.push_str(text);
+        }
+        for line in text.split_inclusive('\n') {
+            self.push(&escaped(line.trim_end_matches('\n')));
+            if line.ends_with('\n') {
+                self.push("\n");
+            }
+        }
+    }
+
+    fn styled(&mut self, text: &str, style: Style) {
+        self.pieces.push(Piece { text: escaped(text), style });
+    }
+
+    fn push(&mut self, text: &str) {
+        self.pieces.push(Piece { text: text.to_owned(), style: self.style() });
+    }
+
+    fn heading(&mut self, level: HeadingLevel) {
+        self.end_text();
+        self.styled(&format!("{} ", "#".repeat(level as usize)), QUIET);
+        self.styles.push(HEADING);
+    }
+
+    fn link(&mut self, address: &str) {
+        self.links.push(Link { address: escaped(address), from: self.pieces.len() });
+        self.styles.push(self.style().underline());
+    }
+
+    /// Where a link leads is always seen.
+    fn end_link(&mut self) {
+        self.styles.pop();
+        let Some(Link { address, from }) = self.links.pop() else { return };
+        let text: String = self.pieces.iter().skip(from).map(|piece| piece.text.as_str()).collect();
+        if text != address && format!("mailto:{text}") != address {
+            let space = if text.is_empty() { "" } else { " " };
+            self.pieces.push(Piece { text: format!("{space}({address})"), style: QUIET });
+        }
+    }
+
+    fn list(&mut self, start: Option<u64>) {
+        self.end_text();
+        // Of a list whose items come one by one, the first number that is written counts.
+        let outermost = self.lists.is_empty() && self.around.is_empty();
+        let number = start.map(|start| if outermost { self.before.map_or(start, |before| before + 1) } else { start });
+        self.lists.push(number);
+    }
+
+    fn end_list(&mut self) {
+        let number = self.lists.pop().flatten();
+        if self.lists.is_empty() && self.around.is_empty() {
+            self.before = number.map(|next| next.saturating_sub(1));
+        }
+    }
+
+    fn item(&mut self) {
+        self.end_text();
+        let mark = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
+            }
+            _ => "\u{2022} ".to_owned(),
+        };
+        let rest = " ".repeat(mark.width());
+        self.around.push(Container { first: Some(mark), rest, has_lines: false });
+    }
+
+    fn quote(&mut self) {
+        self.end_text();
+        self.gap();
+        let bar = format!("{} ", painted(QUIET, "\u{2502}"));
+        self.around.push(Container { first: None, rest: bar, has_lines: false });
+    }
+
+    fn leave(&mut self) {
+        self.end_text();
+        if self.around.last().is_some_and(|container| container.first.is_some()) {
+            self.line("");
+        }
+        self.around.pop();
+    }
+
+    fn rule(&mut self) {
+        self.end_text();
+        self.gap();
+        self.line(&painted(QUIET, &"\u{2500}".repeat(self.room())));
+    }
+
+    fn code_block(&mut self, kind: &CodeBlockKind<'_>) {
+        self.end_text();
+        self.gap();
+        if let CodeBlockKind::Fenced(language) = kind
+            && !language.is_empty()
+        {
+            self.line(&painted(QUIET, &format!("  [{}]", escaped(language))));
+        }
+        self.code = Some(String::new());
+    }
+
+    fn end_code(&mut self) {
+        for line in self.code.take().unwrap_or_default().lines() {
+            self.line(painted_code(line).trim_end_matches('\n'));
+        }
+    }
+
+    fn cell(&mut self) {
+        let text: String = self.pieces.drain(..).map(|piece| piece.text).collect();
+        if let Some(table) = &mut self.table {
+            table.rows.last_mut().unwrap_or(&mut table.head).push(text.trim().to_owned());
+        }
+    }
+
+    fn end_table(&mut self) {
+        let Some(table) = self.table.take() else { return };
+        self.gap();
+        for line in table.lines(self.room()) {
+            self.line(&line);
+        }
+    }
+
+    /// Writes the text that is under way.
+    fn end_text(&mut self) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        while pieces.last().is_some_and(|piece| piece.text.trim().is_empty()) {
+            pieces.pop();
+        }
+        if pieces.is_empty() {
+            return;
+        }
+        self.gap();
+        for line in wrapped(&pieces, self.room()) {
+            self.line(&line);
+        }
+    }
+
+    /// Keeps blocks apart that stand in the same.
+    fn gap(&mut self) {
+        let has_lines = self.around.last().map_or(self.has_lines, |container| container.has_lines);
+        if has_lines {
+            self.line("");
+        }
+    }
+
+    /// How wide a text may be where it stands.
+    fn room(&self) -> usize {
+        let taken: usize = self.around.iter().map(|container| plain(&container.rest).width()).sum();
+        self.width.saturating_sub(taken).max(NARROWEST / 2)
+    }
+
+    fn line(&mut self, text: &str) {
+        let mut line = String::new();
+        for container in &mut self.around {
+            line.push_str(&container.first.take().unwrap_or_else(|| container.rest.clone()));
+            container.has_lines = true;
+        }
+        line.push_str(text);
+        self.has_lines = true;
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
+    }
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}

@@ -1,0 +1,222 @@
+//! A run as a person sees it: the answer as it comes, each call with its arguments, how far it is and what came of it.
+
+mod line;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf::tools::{Progress, Registry};
+use wharf_agent::{CallReport, Ending, ModelError, ResultBlock, RunEvent};
+use wharf_spec::{Shown, Untrusted};
+
+use super::markdown::Markdown;
+use wharf_terminal::chat::room::{pictures_left_out, shortened};
+use wharf_terminal::chat::tool_name::ToolName;
+use wharf_terminal::console::Console;
+use wharf_terminal::failure::{Failure, chain};
+use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
+use wharf_terminal::table::cut;
+
+/// Lines of a result that are shown.
+const RESULT_LINES: usize = 3;
+/// The width of a text that no terminal bounds.
+const WIDTH: usize = 80;
+
+/// Shows the runs of a conversation.
+pub struct Show {
+    console: Arc<Console>,
+    registry: Arc<Registry>,
+    /// Renders the answer; none where it goes into a pipe as it is.
+    markdown: Option<Markdown>,
+    calls: Vec<Calling>,
+    /// Since when the model is being waited for.
+    asked: Option<Instant>,
+    frame: usize,
+    /// Whether the text that was written last has an end of its line.
+    ended: bool,
+}
+
+/// A call under way.
+struct Calling {
+    id: String,
+    /// Server and tool, escaped.
+    name: String,
+    since: Instant,
+    progress: Option<Progress>,
+}
+
+impl Show {
+    pub fn new(console: Arc<Console>, registry: Arc<Registry>) -> Self {
+        let (markdown, calls) = (None, Vec::new());
+        Self { console, registry, markdown, calls, asked: None, frame: 0, ended: true }
+    }
+
+    /// Shows what happened.
+    pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
+        match event {
+            RunEvent::Asking { .. } => self.asking(),
+            RunEvent::Waiting { time, because } => self.waiting(*time, because),
+            RunEvent::Text(text) => return self.text(text),
+            RunEvent::CallBegun { id, tool, arguments } => {
+                self.flush()?;
+                self.begun(id, tool, arguments.get());
+            }
+            RunEvent::CallProgress { id, progress } => self.progress(id, progress),
+            RunEvent::CallEnded { id, report } => self.called(id, report),
+            RunEvent::Noted { from, text } => self.noted(from, text),
+            RunEvent::Shortened { results, answers } => self.aside(&shortened(*results, *answers)),
+            RunEvent::PicturesLeftOut { pictures } => self.aside(&pictures_left_out(*pictures)),
+            RunEvent::Repeated { tool, times } => self.repeated(tool, *times),
+            RunEvent::Ended(ending) => {
+                self.flush()?;
+                self.over(ending);
+            }
+            _ => {}
+        }
+        self.tick();
+        Ok(())
+    }
+
+    /// Draws the line that updates itself anew.
+    pub fn tick(&mut self) {
+        self.frame += 1;
+        let pending = self.markdown.as_ref().map(Markdown::pending).unwrap_or_default();
+        let text = match (self.calls.first(), self.asked) {
+            (Some(call), _) => line::calling(
+                self.frame,
+                call.since.elapsed(),
+                &call.name,
+                call.progress.as_ref(),
+                self.calls.len() - 1,
+            ),
+            (None, Some(since)) => line::asking(self.frame, since.elapsed(), pending),
+            (None, None) => return self.console.clear(),
+        };
+        self.console.status(&text);
+    }
+
+    fn asking(&mut self) {
+        self.asked = Some(Instant::now());
+        let width = self.console.width().filter(|_| self.console.has_status());
+        self.markdown = width.map(|width| Markdown::new(width.saturating_sub(1).max(20)));
+    }
+
+    fn waiting(&self, time: Duration, because: &ModelError) {
+        let why = Untrusted::new(chain(because));
+        self.console.say(paint(QUIET, format_args!("({why}; asking again in {})", line::time(time))));
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Failure> {
+        let shown = match &mut self.markdown {
+            Some(markdown) => markdown.push(text),
+            None => Shown::lines(text, usize::MAX).to_string(),
+        };
+        self.write(&shown)
+    }
+
+    /// Shows what has come of the answer and was held back.
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.asked = None;
+        let rest = self.markdown.as_mut().map(Markdown::finish).unwrap_or_default();
+        self.write(&rest)?;
+        if !self.ended {
+            self.write("\n")?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.ended = text.ends_with('\n');
+        self.console.print(text)
+    }
+
+    fn begun(&mut self, id: &str, tool: &str, arguments: &str) {
+        let name = self.name(tool);
+        let room = self.width().saturating_sub(name.chars().count() + 3);
+        let arguments = cut(&Shown::line(arguments, 2_000).to_string(), room);
+        self.console.say(format_args!("{} {} {}", paint(QUIET, "▸"), paint(NAME, &name), paint(QUIET, arguments)));
+        self.calls.push(Calling { id: id.to_owned(), name, since: Instant::now(), progress: None });
+    }
+
+    fn progress(&mut self, id: &str, progress: &Progress) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.id == id) {
+            call.progress = Some(progress.clone());
+        }
+    }
+
+    fn called(&mut self, id: &str, report: &CallReport) {
+        let at = self.calls.iter().position(|call| call.id == id);
+        let name = at.map(|at| self.calls.remove(at).name).unwrap_or_default();
+        let (style, mark) = if report.is_error { (BAD, "✗") } else { (GOOD, "✓") };
+        let time = line::time(report.duration);
+        self.console.say(format_args!("  {} {name} {}{}", paint(style, mark), paint(QUIET, time), self.result(report)));
+    }
+
+    /// The first lines of a result, each on a line of its own.
+    fn result(&self, report: &CallReport) -> String {
+        let width = self.width().saturating_sub(6);
+        let text = report.content.iter().map(result_text).collect::<Vec<_>>().join("\n");
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        let mut shown = String::new();
+        for text in lines.iter().take(RESULT_LINES) {
+            let text = cut(&Shown::line(text, 2_000).to_string(), width);
+            shown.push_str(&format!("\n    {} {text}", paint(QUIET, "│")));
+        }
+        if let Some(more) = lines.len().checked_sub(RESULT_LINES).filter(|more| *more > 0) {
+            let lines = if more == 1 { "line" } else { "lines" };
+            shown.push_str(&format!("\n    {}", paint(QUIET, format_args!("… {more} more {lines}"))));
+        }
+        shown
+    }
+
+    fn noted(&self, from: &str, text: &str) {
+        let text = cut(&Shown::line(text, 2_000).to_string(), self.width().saturating_sub(from.len() + 10));
+        self.console.say(paint(QUIET, format_args!("  note from {}: {text}", Untrusted::new(from))));
+    }
+
+    fn aside(&self, text: &str) {
+        self.console.say(paint(QUIET, format_args!("({text})")));
+    }
+
+    fn repeated(&self, tool: &str, times: u32) {
+        let name = self.name(tool);
+        self.console
+            .warn(format_args!("{name} was called {times} times with the same result, and is not called again"));
+    }
+
+    fn over(&mut self, ending: &Ending) {
+        self.calls.clear();
+        self.console.clear();
+        let word = match ending {
+            Ending::Done => return,
+            Ending::Cancelled => return self.console.say(paint(WARNING, "cancelled")),
+            Ending::Refused => "the model did not want to answer".to_owned(),
+            Ending::TooLong => "the answer is longer than the model may speak; say \"go on\"".to_owned(),
+            Ending::Looping => "ended: the model made the same call over and over".to_owned(),
+            Ending::OutOfRequests => "ended: as many requests as one run may make; say \"go on\"".to_owned(),
+            Ending::Failed(error) => Untrusted::new(chain(error)).to_string(),
+            _ => "ended".to_owned(),
+        };
+        self.console.say(format_args!("{} {word}", paint(BAD, "error:")));
+    }
+
+    /// Server and tool as people know them, escaped.
+    fn name(&self, tool: &str) -> String {
+        ToolName::of(&self.registry, tool).to_string()
+    }
+
+    fn width(&self) -> usize {
+        self.console.talk_width().unwrap_or(WIDTH)
+    }
+}
+
+fn result_text(block: &ResultBlock) -> String {
+    match block {
+        ResultBlock::Text(text) => text.clone(),
+        ResultBlock::Image { media_type, data } => format!("[{media_type}, {} kB]", data.len() * 3 / 4 / 1000),
+    }
+}

@@ -1,0 +1,84 @@
+//! `/help`: which commands there are, and how one is used.
+
+use super::grammar::{Read, grammar, read_words};
+use super::{Post, Wish};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::style::{HEADING, paint};
+use wharf_terminal::table::{Row, table, wrap};
+
+const BESIDE: &str = "\
+Everything else goes to the agent. @server:uri in a message attaches a resource of a server.
+Ctrl-C cancels the run, twice leaves; Tab completes. /help COMMAND shows more.";
+
+pub fn run(words: &[String], post: &Post<'_>) -> Result<Wish, Failure> {
+    let text = if words.is_empty() { overview(post.width()) } else { usage(words, post.width())? };
+    post.print(text)
+}
+
+/// How a command is used, as it says itself.
+fn usage(words: &[String], width: Option<usize>) -> Result<String, Failure> {
+    let words = words.iter().map(|word| word.trim_start_matches('/').to_owned());
+    match read_words(words.chain(["--help".to_owned()]).collect(), width)? {
+        Read::Help(text) => Ok(text),
+        // The words were those of a whole command, in which anything may stand.
+        Read::Command(_) => Ok(overview(width)),
+    }
+}
+
+/// A line for each command.
+fn overview(width: Option<usize>) -> String {
+    let grammar = grammar();
+    let rows: Vec<Row> = grammar.get_subcommands().map(row).collect();
+    format!("{}\n{}\n{}\n", paint(HEADING, "Commands:"), table(&rows, width), wrap(BESIDE, width))
+}
+
+fn row(command: &clap::Command) -> Row {
+    let names = std::iter::once(command.get_name()).chain(command.get_visible_aliases());
+    let mut label = names.map(|name| format!("/{name}")).collect::<Vec<_>>().join(", ");
+    for argument in command.get_positionals() {
+        let name = argument.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
+        let name = name.unwrap_or_default();
+        label.push_str(&if argument.is_required_set() { format!(" {name}") } else { format!(" [{name}]") });
+    }
+    Row::new(&label, command.get_about().map(ToString::to_string).as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+
+    use super::*;
+
+    #[test]
+    fn every_command_is_a_line() {
+        let whole = anstream::adapter::strip_str(&overview(None)).to_string();
+        for line in [
+            "  /mcp [SERVER]                       Show the MCP servers, and steer them\n",
+            "  /prompt SERVER PROMPT [NAME=VALUE]  Expand a prompt of a server and say it to the agent\n",
+            "  /exit, /quit                        Leave, with everything closed\n",
+        ] {
+            assert!(whole.contains(line), "{whole}");
+        }
+        for width in [60, 80, 120] {
+            let text = anstream::adapter::strip_str(&overview(Some(width))).to_string();
+            assert!(text.lines().all(|line| line.width() <= width), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_explained_by_its_words() {
+        let told = |line: &str, width| usage(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), width);
+        for (line, part) in [
+            ("/mcp connect", "Usage: /mcp connect <SERVER>\n"),
+            ("mcp", "Usage: /mcp [SERVER]\n       /mcp COMMAND\n"),
+            ("model", "Usage: /model [MODEL]\n"),
+            ("quit", "Usage: /exit\n"),
+        ] {
+            let help = told(line, None).unwrap();
+            assert!(help.contains(part), "{help}");
+        }
+        assert_eq!(told("modle", None).unwrap_err().hints, ["did you mean `/model`?"]);
+        let narrow = told("mcp", Some(60)).unwrap();
+        assert!(narrow.lines().all(|line| line.width() <= 60), "{narrow}");
+    }
+}

@@ -1,0 +1,106 @@
+//! A table in a box, fitted to the width there is.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use wharf_terminal::columns::Side;
+use wharf_terminal::table::cut;
+
+/// What a column takes beside its text: a line and a space on either side.
+const AROUND: usize = 3;
+/// What the first column is cut to before any other goes.
+const LEAST_FIRST: usize = 10;
+
+/// A row, and what is said below it across all columns. Everything is escaped already.
+pub struct BoxedRow<const N: usize> {
+    pub cells: [String; N],
+    pub below: Option<Note>,
+}
+
+/// What is said below a row. The second part is never cut.
+pub struct Note {
+    pub what: String,
+    pub next: String,
+}
+
+/// A table to be drawn.
+pub struct Boxed<'a, const N: usize> {
+    pub headings: [(&'static str, Side); N],
+    pub rows: &'a [BoxedRow<N>],
+    /// The columns that are left out where there is no room, in this order. The first column is cut before.
+    pub giving_way: &'a [usize],
+}
+
+impl<const N: usize> Boxed<'_, N> {
+    /// The box as lines. `dress` puts a finished cell in its style.
+    pub fn draw(&self, width: Option<usize>, dress: impl Fn(usize, &str) -> String) -> String {
+        let columns = self.fitted(width);
+        let rule = |left, middle, right| {
+            let dashes: Vec<String> = columns.iter().map(|(_, width)| "─".repeat(width + 2)).collect();
+            format!("{left}{}{right}\n", dashes.join(middle))
+        };
+        let titles = self.headings.map(|(title, _)| title.to_owned());
+        let mut text = rule("┌", "┬", "┐");
+        text.push_str(&self.line(&titles, &columns, |_, cell| cell.to_owned()));
+        text.push_str(&rule("├", "┼", "┤"));
+        for row in self.rows {
+            text.push_str(&self.line(&row.cells, &columns, &dress));
+            if let Some(note) = &row.below {
+                text.push_str(&across(note, &columns));
+            }
+        }
+        text.push_str(&rule("└", "┴", "┘"));
+        text
+    }
+
+    /// Which columns there are, and how wide each is.
+    fn fitted(&self, width: Option<usize>) -> Vec<(usize, usize)> {
+        let natural = |at: usize| self.rows.iter().map(|row| row.cells[at].width()).max().unwrap_or_default();
+        let mut columns: Vec<(usize, usize)> =
+            (0..N).map(|at| (at, natural(at).max(self.headings[at].0.width()))).collect();
+        let Some(width) = width else { return columns };
+        let mut giving_way = self.giving_way.iter();
+        while taken(&columns) > width {
+            let excess = taken(&columns) - width;
+            let least = columns[0].1.min(LEAST_FIRST);
+            let spare = columns[0].1 - least;
+            if excess <= spare {
+                columns[0].1 -= excess;
+                break;
+            }
+            match giving_way.next() {
+                Some(gone) => columns.retain(|(at, _)| at != gone),
+                None => {
+                    columns[0].1 = columns[0].1.saturating_sub(excess).max(1);
+                    break;
+                }
+            }
+        }
+        columns
+    }
+
+    fn line(&self, cells: &[String; N], columns: &[(usize, usize)], dress: impl Fn(usize, &str) -> String) -> String {
+        let cell = |(at, width): &(usize, usize)| {
+            let text = cut(&cells[*at], *width);
+            let gap = " ".repeat(width.saturating_sub(text.width()));
+            match self.headings[*at].1 {
+                Side::Left => format!(" {}{gap} │", dress(*at, &text)),
+                Side::Right => format!(" {gap}{} │", dress(*at, &text)),
+            }
+        };
+        format!("│{}\n", columns.iter().map(cell).collect::<String>())
+    }
+}
+
+/// How wide a box of these columns is.
+fn taken(columns: &[(usize, usize)]) -> usize {
+    columns.iter().map(|(_, width)| width + AROUND).sum::<usize>() + 1
+}
+
+/// A note across all columns, indented.
+fn across(note: &Note, columns: &[(usize, usize)]) -> String {
+    let room = taken(columns).saturating_sub(6);
+    let what = cut(&note.what, room.saturating_sub(note.next.width() + 2));
+    let separator = if what.is_empty() || note.next.is_empty() { "" } else { "; " };
+    let text = cut(&format!("{what}{separator}{}", note.next), room);
+    format!("│   {text}{} │\n", " ".repeat(room.saturating_sub(text.width())))
+}

@@ -1,0 +1,89 @@
+//! `/mcp debug SERVER`: its details, how connecting to it went, and what went wrong quietly.
+
+use wharf_client::{ConnectTrace, Counters};
+
+use super::details::sheets;
+use super::known;
+use crate::slash::{Post, Wish};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::probe::{Step, render_rows};
+use wharf_terminal::shown_path::shown_path;
+use wharf_terminal::style::{QUIET, paint};
+use wharf_terminal::table::wrap;
+
+pub fn run(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+    let name = known(server, post)?;
+    let mut text = sheets(name.as_str(), post).concat();
+    if let Some(trace) = trace(name.as_str(), post) {
+        text.push_str(&format!("  {}\n{}", paint(QUIET, "How connecting went:"), steps(&trace, post.width())));
+    }
+    let status = post.fleet.host.status_of(name.as_str());
+    if let Some(connected) = status.ok().and_then(|status| status.connected) {
+        text.push_str(&format!("  {} {}\n", paint(QUIET, "Counted:"), counted(&connected.counters)));
+    }
+    for line in further(name.as_str(), post) {
+        text.push_str(&format!("{}\n", paint(QUIET, wrap(&format!("  {line}"), post.width()))));
+    }
+    post.print(text)
+}
+
+/// How the last attempt went.
+fn trace(server: &str, post: &Post<'_>) -> Option<ConnectTrace> {
+    let host = &post.fleet.host;
+    match host.connection(server) {
+        Ok(connection) => Some(connection.trace().clone()),
+        Err(_) => host.status_of(server).ok()?.last_error?.trace().cloned(),
+    }
+}
+
+fn steps(trace: &ConnectTrace, width: Option<usize>) -> String {
+    let step = |step: &wharf_client::Step| Step::new(step.name, step.outcome.into(), &step.detail).took(step.duration);
+    render_rows(&trace.steps.iter().map(step).collect::<Vec<_>>(), width)
+}
+
+/// What was counted, where it was more than nothing.
+fn counted(counters: &Counters) -> String {
+    let all = [
+        (counters.notifications, "notifications"),
+        (counters.noise, "lines that were no message"),
+        (counters.broken, "messages that could not be used"),
+        (counters.oversized, "messages that were too large"),
+        (counters.unmatched, "answers to nobody"),
+        (counters.unwanted_requests, "requests it may not make"),
+        (counters.stray_errors, "errors without a call"),
+        (counters.stray_progress, "progress without a call"),
+        (counters.strays, "news that nobody watches"),
+        (counters.turned_away, "questions too many"),
+        (counters.unsent, "messages of ours that found no room"),
+    ];
+    let told: Vec<String> =
+        all.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    if told.is_empty() { "nothing out of the ordinary".to_owned() } else { told.join(", ") }
+}
+
+/// Where there is more.
+fn further(server: &str, post: &Post<'_>) -> Vec<String> {
+    let session = post.fleet.session;
+    let log = session.configuration.state.as_deref().map(|state| {
+        let file = state.join("logs").join(wharf::log_file_name(server));
+        format!("Its log: {}; wharf logs {server}", shown_path(&file, &session.surroundings))
+    });
+    let messages = format!(
+        "Its messages: wharf test {server} --debug shows them; with `debug: true` in its entry they are shown here \
+         from the next start of wharf on"
+    );
+    log.into_iter().chain([messages]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_happened_is_counted() {
+        let mut counters = Counters::default();
+        assert_eq!(counted(&counters), "nothing out of the ordinary");
+        (counters.noise, counters.notifications) = (2, 7);
+        assert_eq!(counted(&counters), "7 notifications, 2 lines that were no message");
+    }
+}

@@ -1,0 +1,280 @@
+//! `/mcp SERVER`: everything there is to know of a server without looking into its messages.
+
+use wharf::catalog::Freshness;
+use wharf::{ConnectedStatus, OfferStatus, ServerStatus, State};
+use wharf_spec::{Shown, Untrusted};
+use wharf_wire::{Implementation, ServerCapabilities};
+
+use super::known;
+use super::status::{is_on, next_step};
+use crate::slash::{Post, Wish};
+use wharf_terminal::age::Ago;
+use wharf_terminal::clock::timestamp;
+use wharf_terminal::counted::Counted;
+use wharf_terminal::failure::{Failure, gutter};
+use wharf_terminal::sheet::Sheet;
+use wharf_terminal::status::gathered::Row;
+use wharf_terminal::status::show::{dressed, state};
+use wharf_terminal::style::{QUIET, paint};
+use wharf_terminal::table::wrap_gutter;
+
+/// The most of what a server would like models to know.
+const INSTRUCTIONS: usize = 600;
+/// The most lines of it.
+const INSTRUCTION_LINES: usize = 8;
+/// The last lines of stderr that are shown.
+const STDERR_SHOWN: usize = 10;
+/// The most of a name that is shown.
+const LONGEST: usize = 80;
+
+pub fn run(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+    let name = known(server, post)?;
+    post.print(sheets(name.as_str(), post).concat())
+}
+
+/// What is known of a server, and of an entry of the same name that waits to be approved.
+pub fn sheets(server: &str, post: &Post<'_>) -> Vec<String> {
+    let mut rows: Vec<Row> = post.fleet.rows().into_iter().filter(|row| row.id == server).collect();
+    rows.sort_by_key(|row| row.state == State::Unapproved);
+    let kept = post.fleet.host.status_of(server).ok();
+    let of = |row: &Row| {
+        let status = kept.as_ref().filter(|_| row.state != State::Unapproved);
+        sheet(row, status, post.width())
+    };
+    rows.iter().map(of).collect()
+}
+
+fn sheet(row: &Row, status: Option<&ServerStatus>, width: Option<usize>) -> String {
+    let mut sheet = ServerSheet(Sheet::new(&row.id));
+    sheet.standing(row);
+    if let Some(failure) = &row.failure {
+        sheet.failure(failure, width);
+    }
+    sheet.next(row, width);
+    for note in &row.notes {
+        sheet.0.wrapped("Note", note, width);
+    }
+    if let Some(status) = status {
+        sheet.known(status, width);
+    }
+    sheet.0.text
+}
+
+/// A sheet about one server.
+struct ServerSheet(Sheet);
+
+impl ServerSheet {
+    fn standing(&mut self, row: &Row) {
+        let since = row.since.map(|since| format!(", since {}", Ago(since))).unwrap_or_default();
+        self.0.line("State", &format!("{}{since}", dressed(&state(row.state))));
+        let enabled = match (is_on(row), row.enabled) {
+            (true, _) => "yes",
+            (false, true) => "no, for this session",
+            (false, false) => "no, by its entry",
+        };
+        self.0.line("Enabled", enabled);
+        self.0.line("Transport", row.transport);
+        self.0.line("Source", &format!("{} ({})", row.source, row.file));
+        if let Some(at) = row.last_connected_at {
+            self.0.line("Connected", &format!("last at {}, {}", timestamp(at), Ago(at)));
+        }
+        if row.restarts > 0 {
+            self.0.line("Restarts", &row.restarts.to_string());
+        }
+    }
+
+    /// What was last wrong, and the evidence. What it wrote to stderr stands below for itself.
+    fn failure(&mut self, failure: &Failure, width: Option<usize>) {
+        self.0.wrapped("Error", &Untrusted::new(failure.error.message.as_str()).to_string(), width);
+        if let Some(step) = failure.error.step {
+            self.0.line("Error", &format!("at the step {step}"));
+        }
+        for hint in &failure.hints {
+            self.0.wrapped("Hint", &Untrusted::new(hint.as_str()).to_string(), width);
+        }
+    }
+
+    fn next(&mut self, row: &Row, width: Option<usize>) {
+        if let Some(next) = next_step(row) {
+            self.0.wrapped("Next", &next, width);
+        }
+    }
+
+    fn known(&mut self, status: &ServerStatus, width: Option<usize>) {
+        if let Some(connected) = &status.connected {
+            self.connected(connected, width);
+        }
+        if let Some(offers) = &status.offers {
+            self.0.wrapped("Offers", &offered(offers), width);
+        }
+        for (word, is_so) in [
+            ("lost again and again, shortly after it is ready", status.flapping),
+            ("lazy: it starts with its first use", status.lazy),
+            ("trusted: its tools are allowed where no rule says otherwise", status.trust),
+        ] {
+            if is_so {
+                self.0.wrapped("Also", word, width);
+            }
+        }
+        if status.in_flight > 0 {
+            self.0.line("Calls", &format!("{} under way", status.in_flight));
+        }
+        self.stderr(&status.stderr_tail, width);
+    }
+
+    fn connected(&mut self, connected: &ConnectedStatus, width: Option<usize>) {
+        if let Some(info) = &connected.server_info {
+            self.0.wrapped("Server", &called(info), width);
+        }
+        self.0.line("Revision", &connected.revision.to_string());
+        self.0.wrapped("Can", &capabilities(&connected.capabilities), width);
+        if let Some(pid) = connected.pid {
+            self.0.line("Process", &pid.to_string());
+        }
+        if let Some(text) = &connected.instructions {
+            self.instructions(text, width);
+        }
+    }
+
+    fn instructions(&mut self, text: &str, width: Option<usize>) {
+        self.0.line("Says", "to models, in its own words:");
+        let shortened = Shown::lines(text.trim(), INSTRUCTIONS).to_string();
+        for line in shortened.lines().take(INSTRUCTION_LINES) {
+            self.words(line, width);
+        }
+        if shortened.lines().count() > INSTRUCTION_LINES {
+            self.words("…", width);
+        }
+    }
+
+    /// A line in the server's own words, which nothing of leaves the gutter.
+    fn words(&mut self, line: &str, width: Option<usize>) {
+        self.0.text.push_str(&format!("{}\n", wrap_gutter(&gutter(line), width)));
+    }
+
+    fn stderr(&mut self, lines: &[String], width: Option<usize>) {
+        if lines.is_empty() {
+            return;
+        }
+        self.0.text.push_str(&format!("  {}\n", paint(QUIET, "The last it wrote to stderr:")));
+        for line in &lines[lines.len().saturating_sub(STDERR_SHOWN)..] {
+            self.words(line, width);
+        }
+    }
+}
+
+/// What a server calls itself.
+fn called(info: &Implementation) -> String {
+    let title = info.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
+    Shown::line(&format!("{} {}{title}", info.name, info.version), LONGEST).to_string()
+}
+
+/// What a server says it can do.
+fn capabilities(offered: &ServerCapabilities) -> String {
+    let extensions: Vec<String> = offered.extensions.iter().map(|id| Shown::line(id, LONGEST).to_string()).collect();
+    let plain = [
+        ("tools", offered.tools),
+        ("resources", offered.resources),
+        ("watching resources", offered.resources_subscribe),
+        ("prompts", offered.prompts),
+        ("completions", offered.completions),
+        ("logging", offered.logging),
+        ("tasks", offered.tasks),
+    ];
+    let words: Vec<&str> = plain
+        .iter()
+        .filter(|(_, is_offered)| *is_offered)
+        .map(|(word, _)| *word)
+        .chain(extensions.iter().map(String::as_str))
+        .collect();
+    if words.is_empty() { "nothing that is known".to_owned() } else { words.join(", ") }
+}
+
+fn offered(offers: &OfferStatus) -> String {
+    let withheld = match offers.withheld {
+        0 => String::new(),
+        count => format!(" ({count} withheld)"),
+    };
+    let age = match offers.freshness {
+        Freshness::Live => String::new(),
+        Freshness::Kept { at } => format!("; as it was {}", Ago(at)),
+    };
+    let (tools, resources) = (Counted(offers.tools, "tool"), Counted(offers.resources, "resource"));
+    let (templates, prompts) = (Counted(offers.templates, "template"), Counted(offers.prompts, "prompt"));
+    format!("{tools}{withheld}, {resources}, {templates}, {prompts}{age}")
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+
+    use super::*;
+    use crate::slash::stage::{HARBOUR, harbour, play};
+
+    #[test]
+    fn a_server_is_described_without_doing_anything_to_the_terminal() {
+        play(HARBOUR, harbour, async |post| {
+            let text = anstream::adapter::strip_str(&sheets("harbour", post).concat()).to_string();
+            for part in [
+                "harbour\n  State:       ✓ ready, since ",
+                " ago\n  Enabled:     yes\n  Transport:   stdio\n",
+                "config.json:1:",
+                "  Connected:   last at 20",
+                "  Server:      Harbour 1.2\n  Revision:    2026-07-28\n",
+                "  Can:         tools, resources, prompts",
+                "  Says:        to models, in its own words:\n  │ Ring the bell\\u{1b}[2J before you enter.\n",
+                "  Offers:      1 tool, 1 resource, 0 templates, 1 prompt\n",
+            ] {
+                assert!(text.contains(part), "{part} in\n{text}");
+            }
+            let off = anstream::adapter::strip_str(&sheets("off", post).concat()).to_string();
+            assert!(off.starts_with("off\n  State:       ○ disabled\n  Enabled:     no, by its entry\n"), "{off}");
+        });
+    }
+
+    #[test]
+    fn a_server_stays_in_its_gutter() {
+        let mut sheet = ServerSheet(Sheet::new("boom"));
+        sheet.instructions(&"all is well and ".repeat(20), Some(40));
+        sheet.stderr(&["Permission: all tools are allowed ".repeat(5)], Some(40));
+        let text = anstream::adapter::strip_str(&sheet.0.text).to_string();
+        let ours = ["boom", "  Says:        to models, in its own words:", "  The last it wrote to stderr:"];
+        let others: Vec<&str> = text.lines().filter(|line| !ours.contains(line)).collect();
+        assert!(
+            others.len() > 10 && others.iter().all(|line| line.starts_with("  │ ") && line.width() <= 40),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_was_wrong_is_told_with_its_evidence_and_fits() {
+        let mut failure = Failure::other("it ended before it was ready, and said nothing to anybody who asked");
+        (failure.error.step, failure.hints) = (Some("spawn"), vec!["run its command by itself to see why".to_owned()]);
+        let row = Row {
+            id: "boom".to_owned(),
+            transport: "stdio",
+            source: "global",
+            file: "config.json:3:5".to_owned(),
+            enabled: true,
+            state: State::Failed,
+            since: Some(std::time::SystemTime::now()),
+            counts: None,
+            revision: None,
+            server_info: None,
+            failure: Some(std::sync::Arc::new(failure)),
+            last_connected_at: None,
+            restarts: 3,
+            notes: Vec::new(),
+        };
+        let text = anstream::adapter::strip_str(&sheet(&row, None, Some(60))).to_string();
+        assert_eq!(
+            text,
+            "boom\n  State:       ✗ failed, since 0s ago\n  Enabled:     yes\n  Transport:   stdio\n  \
+             Source:      global (config.json:3:5)\n  Restarts:    3\n  \
+             Error:       it ended before it was ready, and said\n                 nothing to anybody who asked\n  \
+             \u{20}            at the step spawn\n  Hint:        run its command by itself to see why\n  \
+             Next:        /mcp reconnect boom\n"
+        );
+        assert!(text.lines().all(|line| line.width() <= 60), "{text}");
+    }
+}

@@ -1,0 +1,179 @@
+//! `/mcp list-tools`: every tool, by server and by what its server says it does.
+
+use std::sync::Arc;
+
+use wharf::catalog::{CatalogTool, ListName, Section};
+use wharf_spec::Shown;
+
+use crate::slash::lists::{heading, sections};
+use crate::slash::{Post, Wish};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::listing::Listed as _;
+use wharf_terminal::status::show::line;
+use wharf_terminal::style::{QUIET, WARNING, paint};
+use wharf_terminal::table::{Row, table, wrap};
+
+/// The most of a name that is shown.
+const LONGEST: usize = 100;
+
+const CLAIMS: &str = "What a tool does is its server's claim, and allows nothing by itself.";
+
+pub fn run(server: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
+    let shown = sections(server, post)?;
+    let mut text: String = shown.iter().map(|section| one(section, post.width()) + "\n").collect();
+    if server.is_none() {
+        let is_missing = |id: &str| !shown.iter().any(|section| section.server.as_str() == id);
+        for row in post.fleet.rows().iter().filter(|row| is_missing(&row.id)) {
+            text.push_str(&format!("{}\n", line(row)));
+        }
+    }
+    if text.is_empty() {
+        return post.say("no MCP servers configured");
+    }
+    post.print(format_args!("{text}{}\n", paint(QUIET, wrap(CLAIMS, post.width()))))
+}
+
+/// What a server says a tool does, the worst where it says several things. One of which nothing is said may do anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    ReadOnly,
+    Writing,
+    Destructive,
+    Unsaid,
+}
+
+impl Effect {
+    const ALL: [(Self, &str); 4] = [
+        (Self::ReadOnly, "read-only"),
+        (Self::Writing, "writing"),
+        (Self::Destructive, "destructive"),
+        (Self::Unsaid, "writing, perhaps destructive: its server does not say"),
+    ];
+
+    fn of(tool: &CatalogTool) -> Self {
+        let hints = tool.description.hints;
+        match (hints.read_only, hints.destructive) {
+            (_, Some(true)) => Self::Destructive,
+            (Some(true), _) => Self::ReadOnly,
+            (_, Some(false)) => Self::Writing,
+            _ => Self::Unsaid,
+        }
+    }
+}
+
+/// One server: its tools by what they do, and those that nobody gets.
+fn one(section: &Section, width: Option<usize>) -> String {
+    let tools: Vec<&Arc<CatalogTool>> = section.offered().collect();
+    let mut text = format!("{}\n", heading::<Arc<CatalogTool>>(section, tools.len()));
+    for (effect, name) in Effect::ALL {
+        let rows: Vec<Row> = tools.iter().filter(|tool| Effect::of(tool) == effect).map(|tool| tool.row()).collect();
+        text.push_str(&group(name, &rows, width));
+    }
+    text.push_str(&group("quarantined, until you release them", &quarantined(section), width));
+    text.push_str(&group("withheld", &withheld(section), width));
+    for told in remarks(section) {
+        text.push_str(&format!("{}\n", wrap(&format!("  {} {told}", paint(WARNING, "!")), width)));
+    }
+    text
+}
+
+fn group(name: &str, rows: &[Row], width: Option<usize>) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let inner = width.map(|width| width.saturating_sub(2));
+    let rows: String = table(rows, inner).lines().map(|line| format!("  {line}\n")).collect();
+    format!("  {}\n{rows}", paint(QUIET, name))
+}
+
+fn quarantined(section: &Section) -> Vec<Row> {
+    let row = |tool: &Arc<CatalogTool>| {
+        tool.quarantine().map(|reason| Row { label: shown(&tool.id.tool), about: reason.to_owned() })
+    };
+    section.tools.iter().filter_map(row).collect()
+}
+
+fn withheld(section: &Section) -> Vec<Row> {
+    let of_tools = section.withheld.iter().filter(|(list, _)| *list == ListName::Tools);
+    let row = |withheld: &wharf_client::Withheld| {
+        let nameless = || format!("number {}", withheld.position + 1);
+        Row { label: withheld.name.clone().unwrap_or_else(nameless), about: withheld.reason.clone() }
+    };
+    of_tools.map(|(_, withheld)| row(withheld)).collect()
+}
+
+/// What else there is to know of the list.
+fn remarks(section: &Section) -> Vec<String> {
+    let failed = section.failures.iter().filter(|(list, _)| *list == ListName::Tools);
+    let mut remarks: Vec<String> =
+        failed.map(|(list, why)| format!("the list of {list} cannot be had: {why}")).collect();
+    match section.filtered {
+        0 => {}
+        1 => remarks.push("1 is left out by the filter in its entry".to_owned()),
+        count => remarks.push(format!("{count} are left out by the filter in its entry")),
+    }
+    remarks
+}
+
+fn shown(name: &str) -> String {
+    Shown::line(name, LONGEST).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use unicode_width::UnicodeWidthStr as _;
+    use wharf::catalog::{Filter, Listed, NameStyle, SectionParts};
+    use wharf_spec::{Glob, ServerName};
+    use wharf_wire::{Bounds, Raw, ToolDefinition, View as _};
+
+    use super::*;
+
+    fn tool(name: &str, annotations: Value) -> ToolDefinition {
+        let definition = json!({ "name": name, "description": format!("Does {name}."), "inputSchema": {},
+            "annotations": annotations });
+        ToolDefinition::view(Raw::parse(definition.to_string()).unwrap(), &Bounds::default()).unwrap()
+    }
+
+    fn section() -> Section {
+        let tools = vec![
+            tool("read", json!({ "readOnlyHint": true })),
+            tool("write", json!({ "destructiveHint": false })),
+            tool("wipe", json!({ "readOnlyHint": true, "destructiveHint": true })),
+            tool("what\u{1b}", json!({})),
+            tool("twin", json!({})),
+            tool("twin", json!({})),
+            tool("poison", json!({})),
+            tool("hidden", json!({})),
+        ];
+        let inspector = |tool: &ToolDefinition| (tool.name == "poison").then(|| "it gives orders".to_owned());
+        Section::build(SectionParts {
+            server: &ServerName::new("harbour").unwrap(),
+            style: NameStyle::Double,
+            filter: &Filter { include: None, exclude: vec![Glob::new("hidden")] },
+            trust: false,
+            inspector: Some(&inspector),
+            listed: Listed { tools, ..Listed::default() },
+        })
+    }
+
+    #[test]
+    fn tools_stand_by_what_they_do_and_nothing_is_missing_in_silence() {
+        let shown = |width| anstream::adapter::strip_str(&one(&section(), width)).to_string();
+        assert_eq!(
+            shown(None),
+            "harbour  4 tools\n  \
+             read-only\n    read  Does read.\n  \
+             writing\n    write  Does write.\n  \
+             destructive\n    wipe  Does wipe.\n  \
+             writing, perhaps destructive: its server does not say\n    what\\u{1b}  Does what\\u{1b}.\n  \
+             quarantined, until you release them\n    poison  it gives orders\n  \
+             withheld\n    twin  the server lists another tool of the same name\n    \
+             twin  the server lists another tool of the same name\n  \
+             ! 1 is left out by the filter in its entry\n"
+        );
+        for width in [60, 80, 120] {
+            assert!(shown(Some(width)).lines().all(|line| line.width() <= width), "{}", shown(Some(width)));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `/mcp stats`: how often tools were called in this session, how that ended and how long it took.
+
+use wharf::ToolStats;
+use wharf_spec::Untrusted;
+
+use super::known;
+use crate::slash::{Post, Wish};
+use wharf_terminal::call_numbers::{NUMBERS, numbers};
+use wharf_terminal::columns::{Side, columns};
+use wharf_terminal::counted::Counted;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
+use wharf_terminal::table::wrap;
+
+pub fn run(server: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
+    let names: Vec<String> = match server {
+        Some(server) => vec![known(server, post)?.to_string()],
+        None => post.fleet.host.status().into_iter().map(|status| status.name.to_string()).collect(),
+    };
+    // A server that has gone meanwhile has been called by nobody.
+    let of = |name: &String| (name.clone(), post.fleet.host.stats_of(name).unwrap_or_default());
+    let counted: Vec<(String, Vec<ToolStats>)> = names.iter().map(of).filter(|(_, tools)| !tools.is_empty()).collect();
+    if counted.is_empty() {
+        return post.say("nothing has been called in this session; `wharf stats` shows earlier ones");
+    }
+    post.print(text(&counted, post.width()))
+}
+
+fn text(servers: &[(String, Vec<ToolStats>)], width: Option<usize>) -> String {
+    let mut text: String = servers.iter().map(|(server, tools)| one(server, tools, width)).collect();
+    let hint = "this session only; `wharf stats` shows earlier ones as well";
+    text.push_str(&format!("{}\n", paint(QUIET, wrap(hint, width))));
+    text
+}
+
+fn one(server: &str, tools: &[ToolStats], width: Option<usize>) -> String {
+    let [calls, errors, half, most, nearly_all] = NUMBERS;
+    let head = [("  TOOL", Side::Left), calls, errors, half, most, nearly_all];
+    let rows: Vec<[String; 6]> = tools.iter().map(row).collect();
+    let table =
+        columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() });
+    let sum = |of: fn(&ToolStats) -> u64| tools.iter().map(of).sum::<u64>();
+    let (calls, errors) = (Counted(sum(|tool| tool.calls), "call"), Counted(sum(|tool| tool.errors), "error"));
+    let total = format!("{calls}, {errors}");
+    format!("{}  {}\n{table}", paint(HEADING, server), paint(QUIET, total))
+}
+
+fn row(stats: &ToolStats) -> [String; 6] {
+    let name = Untrusted::new(stats.tool.as_str()).shortened(100).to_string();
+    let [calls, errors, half, most, nearly_all] = numbers(stats);
+    [format!("  {name}"), calls, errors, half, most, nearly_all]
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+
+    use super::*;
+
+    #[test]
+    fn every_tool_is_a_row_below_its_server() {
+        let mut push = ToolStats::default();
+        (push.tool, push.calls, push.errors) = ("push\u{1b}".to_owned(), 3, 1);
+        (push.p50_us, push.p90_us, push.p99_us) = (12_000, 340_000, 2_500_000);
+        let servers = [("git".to_owned(), vec![push])];
+        let shown = |width| anstream::adapter::strip_str(&text(&servers, width)).to_string();
+        assert_eq!(
+            shown(None),
+            "git  3 calls, 1 error\n  TOOL        CALLS  ERRORS    P50     P90    P99\n  \
+             push\\u{1b}      3       1  12 ms  340 ms  2.5 s\n\
+             this session only; `wharf stats` shows earlier ones as well\n"
+        );
+        for width in [60, 80, 120] {
+            assert!(shown(Some(width)).lines().all(|line| line.width() <= width), "{}", shown(Some(width)));
+        }
+    }
+}

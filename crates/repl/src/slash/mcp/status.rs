@@ -1,0 +1,176 @@
+//! `/mcp status`: all servers and how they are.
+
+use wharf::State;
+
+use super::boxed::{Boxed, BoxedRow, Note};
+use crate::slash::{Post, Wish};
+use wharf_terminal::age::Ago;
+use wharf_terminal::columns::Side;
+use wharf_terminal::configured::ADD;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::probe::evidence;
+use wharf_terminal::status::gathered::Row;
+use wharf_terminal::status::show::{dressed, state};
+use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
+use wharf_terminal::table::wrap;
+
+const HEADINGS: [(&str, Side); 7] = [
+    ("Server", Side::Left),
+    ("Transport", Side::Left),
+    ("Source", Side::Left),
+    ("Enabled", Side::Left),
+    ("Status", Side::Left),
+    ("Tools", Side::Right),
+    ("Updated", Side::Left),
+];
+
+/// The status says whether a server is switched off, and its details say the rest.
+const GIVING_WAY: [usize; 4] = [3, 2, 1, 6];
+
+const HINTS: [&str; 2] = ["Use '/mcp list-tools' to see all tools", "Use '/mcp debug <server>' for more details"];
+
+pub fn run(post: &Post<'_>) -> Result<Wish, Failure> {
+    let rows = post.fleet.rows();
+    if rows.is_empty() {
+        return post.print(format_args!("no MCP servers configured\n{}\n", paint(QUIET, format_args!("hint: {ADD}"))));
+    }
+    post.print(text(&rows, post.width()))
+}
+
+fn text(rows: &[Row], width: Option<usize>) -> String {
+    let rows: Vec<BoxedRow<7>> = rows.iter().map(|row| BoxedRow { cells: cells(row), below: below(row) }).collect();
+    let table = Boxed { headings: HEADINGS, rows: &rows, giving_way: &GIVING_WAY };
+    let hints: String = HINTS.iter().map(|hint| format!("{}\n", paint(QUIET, wrap(hint, width)))).collect();
+    format!("{}\n{}\n{hints}", paint(HEADING, "MCP Servers Status:"), table.draw(width, dress))
+}
+
+fn cells(row: &Row) -> [String; 7] {
+    let tools = row.counts.as_ref().map_or("-".to_owned(), |counts| counts.tools.to_string());
+    [
+        row.id.clone(),
+        row.transport.to_owned(),
+        row.source.to_owned(),
+        if is_on(row) { "yes" } else { "no" }.to_owned(),
+        state(row.state),
+        tools,
+        row.since.map_or("-".to_owned(), |since| Ago(since).to_string()),
+    ]
+}
+
+/// Whether it is switched on, in its file and for this session.
+pub fn is_on(row: &Row) -> bool {
+    row.enabled && row.state != State::Disabled
+}
+
+fn dress(column: usize, cell: &str) -> String {
+    match column {
+        0 => paint(NAME, cell).to_string(),
+        4 => dressed(cell),
+        _ => cell.to_owned(),
+    }
+}
+
+/// What is wrong with a server, and what to do about it.
+fn below(row: &Row) -> Option<Note> {
+    let what = row.failure.as_deref().map(evidence).or_else(|| row.notes.first().cloned());
+    let next = next_step(row);
+    (what.is_some() || next.is_some()).then(|| Note { what: what.unwrap_or_default(), next: next.unwrap_or_default() })
+}
+
+/// What to type next about a server that is not as it should be.
+pub fn next_step(row: &Row) -> Option<String> {
+    let id = &row.id;
+    match row.state {
+        State::AuthRequired => Some(format!("/mcp auth {id}")),
+        State::Unapproved => Some(format!("wharf approve {id}")),
+        // Never in the host: its entry has to be mended, and then looked at again.
+        State::Failed if row.since.is_none() => Some(format!("wharf why {id}, then /mcp reload")),
+        State::Failed => Some(format!("/mcp reconnect {id}")),
+        State::Reconnecting => Some(format!("/mcp debug {id}")),
+        _ if !row.notes.is_empty() => Some(format!("/mcp {id}")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, SystemTime};
+
+    use unicode_width::UnicodeWidthStr as _;
+
+    use super::*;
+    use wharf_terminal::status::gathered::Counts;
+
+    fn row(id: &str, state: State, tools: Option<usize>) -> Row {
+        Row {
+            id: id.to_owned(),
+            transport: "stdio",
+            source: "global",
+            file: "config.json:3:5".to_owned(),
+            enabled: true,
+            state,
+            since: Some(SystemTime::now() - Duration::from_secs(7200)),
+            counts: tools.map(|tools| Counts { tools, resources: 0, prompts: 0 }),
+            revision: None,
+            server_info: None,
+            failure: None,
+            last_connected_at: None,
+            restarts: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    fn rows() -> Vec<Row> {
+        let mut failed = row("web-search", State::Failed, None);
+        let mut failure = Failure::other("the server ended");
+        failure.error.stderr = vec!["no API key was found anywhere, and none was given\u{1b}[2J".to_owned()];
+        failed.failure = Some(Arc::new(failure));
+        let mut theirs = row("theirs", State::Unapproved, None);
+        (theirs.source, theirs.since) = ("project", None);
+        vec![
+            row("filesystem-of-the-whole-harbour", State::Ready, Some(8)),
+            failed,
+            row("off", State::Disabled, None),
+            theirs,
+        ]
+    }
+
+    fn shown(rows: &[Row], width: Option<usize>) -> String {
+        anstream::adapter::strip_str(&text(rows, width)).to_string()
+    }
+
+    #[test]
+    fn the_box_at_eighty_columns() {
+        assert_eq!(
+            shown(&rows(), Some(80)),
+            "MCP Servers Status:\n\
+             ┌─────────────┬───────────┬─────────┬─────────┬──────────────┬───────┬─────────┐\n\
+             │ Server      │ Transport │ Source  │ Enabled │ Status       │ Tools │ Updated │\n\
+             ├─────────────┼───────────┼─────────┼─────────┼──────────────┼───────┼─────────┤\n\
+             │ filesystem… │ stdio     │ global  │ yes     │ ✓ ready      │     8 │ 2h ago  │\n\
+             │ web-search  │ stdio     │ global  │ yes     │ ✗ failed     │     - │ 2h ago  │\n\
+             │   the server ended: no API key was found anywher…; /mcp reconnect web-search │\n\
+             │ off         │ stdio     │ global  │ no      │ ○ disabled   │     - │ 2h ago  │\n\
+             │ theirs      │ stdio     │ project │ yes     │ ‖ unapproved │     - │ -       │\n\
+             │   wharf approve theirs                                                       │\n\
+             └─────────────┴───────────┴─────────┴─────────┴──────────────┴───────┴─────────┘\n\
+             \n\
+             Use '/mcp list-tools' to see all tools\n\
+             Use '/mcp debug <server>' for more details\n"
+        );
+    }
+
+    #[test]
+    fn it_fits_and_says_the_next_step_at_every_width() {
+        for width in [44, 60, 72, 80, 100, 120] {
+            let text = shown(&rows(), Some(width));
+            assert!(text.lines().all(|line| line.width() <= width), "{text}");
+            for part in ["✓ ready", "✗ failed", "○ disabled", "/mcp reconnect web-search │", "wharf approve theirs"]
+            {
+                assert!(text.contains(part), "{part} in\n{text}");
+            }
+        }
+        assert!(shown(&rows(), None).contains("filesystem-of-the-whole-harbour"));
+    }
+}

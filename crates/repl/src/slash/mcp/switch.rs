@@ -1,0 +1,86 @@
+//! `/mcp connect`, `disconnect`, `reconnect`, `enable`, `disable` and `auth`: for this session only.
+
+use wharf::{HostError, State};
+use wharf_spec::{Admission, ServerName};
+
+use super::{kept, known};
+use crate::slash::{Post, Wish};
+use wharf_terminal::configured::refusal;
+use wharf_terminal::failure::{Failure, Kind};
+use wharf_terminal::status::gathered::Row;
+use wharf_terminal::status::show::line;
+use wharf_terminal::style::{NAME, paint};
+
+pub async fn connect(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+    let name = kept(server, post)?;
+    came(&name, post.fleet.host.connect(name.as_str()).await, post).await
+}
+
+pub async fn reconnect(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+    let name = kept(server, post)?;
+    came(&name, post.fleet.host.reconnect(name.as_str()).await, post).await
+}
+
+pub async fn disconnect(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+    let name = kept(server, post)?;
+    post.fleet.host.disconnect(name.as_str()).await.map_err(|error| failed(&name, error, post))?;
+    told(&name, &format!("; /mcp connect {name} brings it back"), post)
+}
+
+pub async fn enable(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+    let name = known(server, post)?;
+    let known = post.fleet.known();
+    // One that is not approved, or cannot be read, is no better for being switched on.
+    let barred = known.config.server(name.as_str()).filter(|server| server.admission() != Admission::Disabled);
+    if let Some(failure) = barred.and_then(refusal) {
+        return Err(failure);
+    }
+    if let Err(error) = post.fleet.enable(&name).await {
+        return Err(kept(server, post).map_or_else(|why| why, |name| failed(&name, error, post)));
+    }
+    told(&name, &format!("; switched on for this session, `wharf enable {name}` writes it to its file"), post)
+}
+
+pub async fn disable(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+    let name = kept(server, post)?;
+    post.fleet.host.disable(name.as_str()).await.map_err(|error| failed(&name, error, post))?;
+    told(&name, &format!("; switched off for this session, `wharf disable {name}` writes it to its file"), post)
+}
+
+pub fn log_in(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+    let name = kept(server, post)?;
+    match post.fleet.host.status_of(name.as_str()).map(|status| status.transport) {
+        Ok("stdio" | "in-process") => {
+            Err(Failure::unsupported("it is started here, and has no login of its own").about(name.as_str()))
+        }
+        _ => Ok(Wish::LogIn(name.to_string())),
+    }
+}
+
+/// What came of connecting. One that is there is waited for until its tools are known.
+async fn came(name: &ServerName, connected: Result<(), HostError>, post: &Post<'_>) -> Result<Wish, Failure> {
+    let ready = match connected {
+        Ok(()) => post.fleet.host.ready(name.as_str()).await.map(|_| ()),
+        Err(error) => Err(error),
+    };
+    ready.map_err(|error| failed(name, error, post))?;
+    told(name, "", post)
+}
+
+/// How a server is now, and what else is to be said of that.
+fn told(name: &ServerName, beside: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+    let is_this = |row: &Row| row.id == name.as_str() && row.state != State::Unapproved;
+    let row = post.fleet.rows().into_iter().find(is_this);
+    let now = row.map_or_else(|| paint(NAME, name).to_string(), |row| line(&row));
+    post.print(format_args!("{now}{beside}\n"))
+}
+
+/// What went wrong, with the step that is next here.
+fn failed(name: &ServerName, error: HostError, post: &Post<'_>) -> Failure {
+    let failure = post.fleet.failure(name, error);
+    match failure.kind {
+        Kind::LoginNeeded => failure.hint(format_args!("/mcp auth {name}")),
+        Kind::Denied | Kind::Usage => failure,
+        _ => failure.hint(format_args!("/mcp debug {name} shows how far it got")),
+    }
+}

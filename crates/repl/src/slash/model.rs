@@ -1,0 +1,55 @@
+//! `/model`: which model is used, which can be chosen, and another one.
+
+use wharf_spec::Untrusted;
+
+use super::{Post, Wish};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
+
+pub fn run(model: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
+    match model {
+        Some(model) => Ok(Wish::Model(model.to_owned())),
+        None => post.print(text(post.facts.model.as_deref(), &post.models().names())),
+    }
+}
+
+/// The model in use, and a line for each that can be chosen.
+fn text(used: Option<&str>, names: &[String]) -> String {
+    let mut text = match used {
+        Some(used) => format!("the model is {}\n", paint(NAME, Untrusted::new(used))),
+        None => "no model is used: everything but the conversation works\n".to_owned(),
+    };
+    for name in names {
+        let mark = if Some(name.as_str()) == used { paint(GOOD, "✓").to_string() } else { " ".to_owned() };
+        text.push_str(&format!("  {mark} {}\n", Untrusted::new(name.as_str())));
+    }
+    let hint = match names {
+        [] => {
+            "set a key, such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or `model` and `providers` in your configuration"
+        }
+        _ => "/model MODEL uses another one from now on",
+    };
+    text.push_str(&format!("{}\n", paint(QUIET, hint)));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_in_use_is_marked_among_the_others() {
+        let names = ["anthropic/big".to_owned(), "local/small\u{1b}".to_owned()];
+        for (used, names, expected) in [
+            (
+                Some("anthropic/big"),
+                &names[..],
+                "the model is anthropic/big\n  ✓ anthropic/big\n    local/small\\u{1b}\n/model MODEL",
+            ),
+            (None, &[], "no model is used: everything but the conversation works\nset a key"),
+        ] {
+            let shown = anstream::adapter::strip_str(&text(used, names)).to_string();
+            assert!(shown.starts_with(expected), "{shown}");
+        }
+    }
+}

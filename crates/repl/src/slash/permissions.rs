@@ -1,0 +1,160 @@
+//! `/permissions`: the rules that decide about calls, where each stands, and what is wrong with them.
+
+use std::path::Path;
+
+use wharf::policy::{Action, Problem, SourcedRule};
+use wharf_spec::{Shown, Surroundings};
+
+use super::{Post, Wish};
+use wharf_terminal::columns::{columns, left};
+use wharf_terminal::configured::rules_of;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::shown_path::shown_path;
+use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
+use wharf_terminal::table::wrap;
+
+/// The most of a rule's own text that is shown.
+const LONGEST: usize = 200;
+
+const ORDER: &str = "A deny that matches always decides; then the most precise of the others, ask at a tie; then whether \
+the server is trusted. Where nothing decides, you are asked. What you answered for this session counts beside them.";
+
+/// What is shown.
+struct Rules<'a> {
+    rules: &'a [SourcedRule],
+    problems: &'a [Problem],
+    /// Servers whose calls need no permission where no rule says otherwise.
+    trusted: &'a [String],
+    /// Where an "always" is written.
+    file: &'a Path,
+    around: &'a Surroundings,
+}
+
+pub fn run(post: &Post<'_>) -> Result<Wish, Failure> {
+    let session = post.fleet.session;
+    let statuses = post.fleet.host.status();
+    let trusted: Vec<String> =
+        statuses.iter().filter(|status| status.trust).map(|status| status.name.to_string()).collect();
+    let known = post.fleet.known();
+    let settings = &known.config.settings;
+    let rules = Rules {
+        rules: &rules_of(settings),
+        problems: &post.fleet.host.rule_problems(),
+        trusted: &trusted,
+        file: &settings.rule_file,
+        around: &session.surroundings,
+    };
+    post.print(text(&rules, post.width()))
+}
+
+fn text(all: &Rules<'_>, width: Option<usize>) -> String {
+    let mut text = listed(all, width);
+    if !all.trusted.is_empty() {
+        text.push_str(&format!("trusted: {}\n", all.trusted.join(", ")));
+    }
+    let file = shown_path(all.file, all.around);
+    let add = format!("To add one: answer a question with \"always\", or write it under `permissions` in {file}.");
+    let remove = "To take one back: delete it from its file. Files are followed: it holds at once.";
+    for line in [ORDER, &add, remove] {
+        text.push_str(&format!("{}\n", paint(QUIET, wrap(line, width))));
+    }
+    text
+}
+
+/// The rules as rows, those that go before others first, each with what is wrong with it.
+fn listed(all: &Rules<'_>, width: Option<usize>) -> String {
+    if all.rules.is_empty() {
+        return format!("{}\n", paint(HEADING, "There are no rules: you are asked about every call."));
+    }
+    let mut rules: Vec<(usize, &SourcedRule)> = all.rules.iter().enumerate().collect();
+    // Stable: rules of one kind stay in their order, which means nothing.
+    rules.sort_by_key(|(_, rule)| match rule.rule.action {
+        Action::Deny => 0,
+        Action::Ask => 1,
+        Action::Allow => 2,
+    });
+    let rows: Vec<[String; 4]> = rules.iter().map(|(_, rule)| row(rule, all.around)).collect();
+    let table = columns(left(["  RULE", "TOOL", "ARGUMENTS", "STANDS IN"]), &rows, width, dress);
+    let mut lines = table.lines();
+    let mut text = format!("{}\n", lines.next().unwrap_or_default());
+    for ((index, rule), line) in rules.iter().zip(lines) {
+        text.push_str(&format!("{line}\n"));
+        for problem in all.problems.iter().filter(|problem| problem.index == *index && *problem.rule == **rule) {
+            let told = format!("      {} {}", paint(WARNING, "!"), problem.kind);
+            text.push_str(&format!("{}\n", wrap(&told, width)));
+        }
+    }
+    text
+}
+
+fn row(rule: &SourcedRule, around: &Surroundings) -> [String; 4] {
+    let shown = |text: &str| Shown::line(text, LONGEST).to_string();
+    let file = |file: &String| format!(" as defined in {}", shown_path(Path::new(&shown(file)), around));
+    [
+        format!("  {}", rule.rule.action),
+        format!("{}{}", shown(&rule.rule.tool), rule.rule.defined_in.as_ref().map(file).unwrap_or_default()),
+        rule.rule.pattern.as_deref().map(shown).unwrap_or_default(),
+        shown_path(Path::new(&rule.origin.place), around),
+    ]
+}
+
+fn dress(column: usize, cell: &str) -> String {
+    match (column, cell.trim()) {
+        (0, "deny") => paint(BAD, cell).to_string(),
+        (0, "allow") => paint(GOOD, cell).to_string(),
+        (0, _) => paint(WARNING, cell).to_string(),
+        _ => cell.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+    use wharf::policy::{Policy, Rule, RuleOrigin, Standing};
+    use wharf_spec::ServerName;
+
+    use super::*;
+
+    fn rule(tool: &str, pattern: Option<&str>, action: Action, line: u32) -> SourcedRule {
+        let place = format!("/home/me/.config/wharf/config.json:{line}:5");
+        SourcedRule {
+            rule: Rule { pattern: pattern.map(str::to_owned), ..Rule::new(tool, action) },
+            origin: RuleOrigin { place, standing: Standing::User },
+        }
+    }
+
+    fn shown(rules: &[SourcedRule], trusted: &[String], width: Option<usize>) -> String {
+        let policy = Policy::compile(rules.to_vec(), &[ServerName::new("git").unwrap()]);
+        let around = Surroundings { env: vec![("HOME".into(), "/home/me".into())], cwd: "/work".into() };
+        let file = Path::new("/home/me/.config/wharf/config.json");
+        let rules = Rules { rules, problems: policy.problems(), trusted, file, around: &around };
+        anstream::adapter::strip_str(&text(&rules, width)).to_string()
+    }
+
+    #[test]
+    fn rules_stand_in_the_order_of_their_effect_with_what_is_wrong() {
+        let rules = [
+            rule("mcp__git__log", None, Action::Allow, 3),
+            rule("mcp__nobody__x", None, Action::Ask, 4),
+            rule("mcp__git__push", Some("force=true"), Action::Deny, 5),
+        ];
+        let text = shown(&rules, &["git".to_owned()], None);
+        assert!(
+            text.starts_with(
+                "  RULE   TOOL            ARGUMENTS   STANDS IN\n\
+                 \x20 deny   mcp__git__push  force=true  ~/.config/wharf/config.json:5:5\n\
+                 \x20 ask    mcp__nobody__x              ~/.config/wharf/config.json:4:5\n\
+                 \x20     ! can never match: it names no configured server\n\
+                 \x20 allow  mcp__git__log               ~/.config/wharf/config.json:3:5\n\
+                 trusted: git\n\
+                 A deny that matches always decides;"
+            ),
+            "{text}"
+        );
+        for width in [60, 80, 120] {
+            let text = shown(&rules, &[], Some(width));
+            assert!(text.lines().all(|line| line.width() <= width), "{text}");
+        }
+        assert!(shown(&[], &[], None).starts_with("There are no rules: you are asked about every call.\n"));
+    }
+}

@@ -1,0 +1,104 @@
+//! `/resume`: the last conversations, or on with one of them.
+
+use std::path::PathBuf;
+
+use wharf_agent::{SavedConversation, SavedSummary};
+use wharf_spec::Untrusted;
+
+use super::{Post, Wish};
+use wharf_terminal::age::Ago;
+use wharf_terminal::columns::{Side, columns};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::style::{NAME, QUIET, paint};
+use wharf_terminal::table::wrap;
+
+/// How many are listed.
+const MOST: usize = 10;
+/// What stands for the last one.
+const LAST: &str = "last";
+/// The most of what was first said that is shown.
+const FIRST: usize = 200;
+
+pub async fn run(conversation: Option<String>, post: &Post<'_>) -> Result<Wish, Failure> {
+    match conversation.as_deref() {
+        None => show(post).await,
+        Some(LAST) => Ok(Wish::Resume(None)),
+        Some(_) => Ok(Wish::Resume(conversation)),
+    }
+}
+
+async fn show(post: &Post<'_>) -> Result<Wish, Failure> {
+    let Some(state) = &post.fleet.session.configuration.state else {
+        return Err(Failure::usage("there is no home to keep conversations in").hint("set HOME or XDG_STATE_HOME"));
+    };
+    let saved = list(state.join("conversations")).await?;
+    if saved.is_empty() {
+        return post.say("no conversation is saved yet");
+    }
+    let rows: Vec<Listed> = saved.iter().map(Listed::of).collect();
+    post.print(text(&rows, post.facts.id.as_deref(), post.width()))
+}
+
+async fn list(directory: PathBuf) -> Result<Vec<SavedSummary>, Failure> {
+    let read = tokio::task::spawn_blocking(move || SavedConversation::list(&directory, MOST)).await;
+    read.map_err(Failure::other)?.map_err(Failure::other)
+}
+
+/// A conversation, as it is shown.
+struct Listed {
+    id: String,
+    age: String,
+    turns: usize,
+    first: String,
+}
+
+impl Listed {
+    fn of(saved: &SavedSummary) -> Self {
+        let first = saved.first.lines().next().unwrap_or_default().to_owned();
+        Self { id: saved.id.clone(), age: Ago(saved.at).to_string(), turns: saved.turns, first }
+    }
+}
+
+fn text(saved: &[Listed], current: Option<&str>, width: Option<usize>) -> String {
+    let head = [("  CONVERSATION", Side::Left), ("LAST", Side::Left), ("TURNS", Side::Right), ("BEGINS", Side::Left)];
+    let rows: Vec<[String; 4]> = saved.iter().map(|saved| row(saved, current)).collect();
+    let table =
+        columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() });
+    let hint = wrap("/resume last goes on with the newest, /resume CONVERSATION with another", width);
+    format!("{table}{}\n", paint(QUIET, hint))
+}
+
+fn row(saved: &Listed, current: Option<&str>) -> [String; 4] {
+    let mark = if current == Some(saved.id.as_str()) { '*' } else { ' ' };
+    let first = Untrusted::new(saved.first.as_str()).shortened(FIRST).to_string();
+    [format!("{mark} {}", Untrusted::new(saved.id.as_str())), saved.age.clone(), saved.turns.to_string(), first]
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+
+    use super::*;
+
+    #[test]
+    fn conversations_are_rows() {
+        let saved = |id: &str, turns, first: &str| Listed {
+            id: id.to_owned(),
+            age: "2h ago".to_owned(),
+            turns,
+            first: first.to_owned(),
+        };
+        let all = [saved("20261115-a", 4, "What is in the harbour?"), saved("20261114-b", 12, "Say\u{1b}[2J it")];
+        let shown = |width| anstream::adapter::strip_str(&text(&all, Some("20261115-a"), width)).to_string();
+        assert_eq!(
+            shown(None),
+            "  CONVERSATION  LAST    TURNS  BEGINS\n\
+             * 20261115-a    2h ago      4  What is in the harbour?\n\
+             \x20 20261114-b    2h ago     12  Say\\u{1b}[2J it\n\
+             /resume last goes on with the newest, /resume CONVERSATION with another\n"
+        );
+        for width in [60, 80, 120] {
+            assert!(shown(Some(width)).lines().all(|line| line.width() <= width), "{}", shown(Some(width)));
+        }
+    }
+}

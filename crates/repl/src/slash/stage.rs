@@ -1,0 +1,60 @@
+//! Commands on a stage: a real host over servers in this process, below a configuration that names them.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anstream::ColorChoice;
+use serde_json::json;
+use wharf::{Host, HostBuilder};
+use wharf_client::{ClosureServer, ToolReply};
+use wharf_spec::{ServerName, Surroundings};
+
+use super::{ChatFacts, Post};
+use wharf_terminal::configured::ConfigArgs;
+use wharf_terminal::failure::Ending;
+use wharf_terminal::fleet::{Fleet, Known};
+use wharf_terminal::session::Edge;
+use wharf_terminal::session::{Common, run};
+
+/// Plays a scene with a host of these servers. The configuration stands in a file of a temporary home.
+#[track_caller]
+pub fn play(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(&Post<'_>)) {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("config.json");
+    std::fs::write(&file, config).unwrap();
+    let edge = Edge { surroundings: around(home.path()), color: ColorChoice::Never, config: ConfigArgs::only(file) };
+    let code = run(edge, &Common::default(), async |session| {
+        let host = servers().surroundings(session.surroundings.clone()).start().await.unwrap();
+        host.settled().await;
+        let known =
+            Known { config: session.configuration.config()?.clone(), entries: Vec::new(), failures: Vec::new() };
+        let fleet = Fleet::new(session, host.clone(), known, &[]);
+        scene(&Post { fleet: &fleet, facts: ChatFacts::default() }).await;
+        host.close().await;
+        Ok(Ending::Fine)
+    });
+    assert_eq!(code, ExitCode::SUCCESS);
+}
+
+fn around(home: &Path) -> Surroundings {
+    Surroundings { env: vec![("HOME".into(), home.into())], cwd: home.to_owned() }
+}
+
+/// A server called `harbour` with a tool, a prompt and a resource.
+pub fn harbour() -> HostBuilder {
+    let make = || {
+        let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+        ClosureServer::new("Harbour", "1.2")
+            .instructions("Ring the bell\u{1b}[2J before you enter.")
+            .tool("echo", "Says it again.", schema, |_| async { Ok(ToolReply::text("again")) })
+            .prompt("welcome", "Welcomes somebody.", &["name"], |given| async move {
+                Ok(format!("Welcome {}.", given.get("name").map(String::as_str).unwrap_or_default()))
+            })
+            .resource("note://tides", "tides", "text/plain", || async { Ok("High at noon.".to_owned()) })
+    };
+    Host::builder().local(ServerName::new("harbour").unwrap(), make)
+}
+
+/// The configuration beside [`harbour`].
+pub const HARBOUR: &str =
+    r#"{"mcpServers": {"harbour": {"command": "never-run"}, "off": {"command": "never-run", "enabled": false}}}"#;

@@ -1,0 +1,130 @@
+//! Whole commands, as they are typed.
+
+use wharf::State;
+use wharf_agent::Block;
+
+use super::stage::{HARBOUR, harbour, play};
+use super::{Post, Wish, is_command, perform, turn};
+use crate::turns::Turn;
+use wharf_terminal::failure::{Kind, render};
+
+/// How a command ends: what the REPL is to do, or what is wrong and what to do about it.
+async fn told(line: &str, post: &Post<'_>) -> String {
+    match perform(line, post).await {
+        Ok(wish) => format!("{wish:?}"),
+        Err(failure) => anstream::adapter::strip_str(&render(&failure)).to_string(),
+    }
+}
+
+#[test]
+fn commands_end_in_wishes_or_say_what_is_wrong() {
+    play(HARBOUR, harbour, async |post| {
+        for (line, expected) in [
+            ("mcp", "Nothing"),
+            ("mcp harbour", "Nothing"),
+            ("mcp show off", "Nothing"),
+            ("mcp debug harbour", "Nothing"),
+            ("mcp list-tools", "Nothing"),
+            ("mcp stats", "Nothing"),
+            ("mcp reload", "Reload"),
+            ("tools harbour", "Nothing"),
+            ("prompts", "Nothing"),
+            ("resources", "Nothing"),
+            ("permissions", "Nothing"),
+            ("help", "Nothing"),
+            ("clear", "Clear"),
+            ("resume last", "Resume(None)"),
+            ("resume abc", "Resume(Some(\"abc\"))"),
+            ("cancel", "Cancel"),
+            ("exit", "Leave"),
+            ("mcp harbor", "error: there is no server and no command `harbor`.\n  hint: did you mean `harbour`?"),
+            (
+                "mcp conect harbour",
+                "error: there is no server and no command `conect`.\n  hint: did you mean `connect`",
+            ),
+            ("mcp connect harbor", "error: there is no server `harbor`.\n  hint: did you mean `harbour`?"),
+            ("mcp connect off", "error: off: it is switched off.\n  hint: wharf enable off"),
+            ("mcp auth harbour", "error: harbour: it is started here, and has no login of its own."),
+            ("tools off", "error: off: "),
+            ("prompt harbour welcom name=Ada", "error: harbour: there is no prompt `welcom`.\n  hint: did you mean"),
+            ("prompt harbour welcome", "error: harbour: the prompt `welcome` needs `name`.\n  hint: it takes: `name`"),
+        ] {
+            let told = told(line, post).await;
+            assert!(told.starts_with(expected), "{line}: {told}");
+        }
+    });
+}
+
+#[test]
+fn what_belongs_to_the_conversation_waits_for_its_turn() {
+    for (line, expected) in [
+        ("prompt harbour welcome name=Ada", Some(Turn::Message)),
+        ("clear", Some(Turn::Change)),
+        ("resume last", Some(Turn::Change)),
+        ("resume", None),
+        ("clear --help", None),
+        ("prompt", None),
+        ("cancel", None),
+        ("mcp", None),
+    ] {
+        assert_eq!(turn(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn a_command_is_what_there_is() {
+    for (text, expected) in [
+        ("/mcp", true),
+        ("/quit", true),
+        ("/mcp list-tools x", true),
+        ("/srv,/home", false),
+        ("/", false),
+        ("mcp", false),
+    ] {
+        assert_eq!(is_command(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_prompt_is_said_to_the_agent() {
+    play(HARBOUR, harbour, async |post| {
+        let Wish::Say(blocks) = perform("prompt harbour welcome name='Ada L.'", post).await.unwrap() else {
+            panic!("nothing is said");
+        };
+        let head = "The user has chosen the prompt `welcome` of the server `harbour`, in that server's words:";
+        assert_eq!(blocks, [Block::Text(format!("{head}\nWelcome Ada L.."))]);
+    });
+}
+
+#[test]
+fn a_server_is_switched_and_connected_for_the_session() {
+    play(HARBOUR, harbour, async |post| {
+        let state = || post.fleet.host.status_of("harbour").unwrap().state;
+        for (line, expected) in [
+            ("mcp disconnect harbour", State::Disconnected),
+            ("mcp connect harbour", State::Ready),
+            ("mcp reconnect harbour", State::Ready),
+            ("mcp disable harbour", State::Disabled),
+            ("mcp enable harbour", State::Ready),
+        ] {
+            assert_eq!(perform(line, post).await.unwrap(), Wish::Nothing, "{line}");
+            post.fleet.host.settled().await;
+            assert_eq!(state(), expected, "{line}");
+        }
+    });
+}
+
+#[test]
+fn a_server_that_its_file_switches_off_is_on_for_the_session() {
+    const OFF: &str = r#"{"mcpServers": {"off": {"command": "/nowhere/at/all", "enabled": false}}}"#;
+    play(OFF, wharf::Host::builder, async |post| {
+        let failure = perform("mcp connect off", post).await.unwrap_err();
+        assert_eq!(failure.kind, Kind::Usage);
+        assert_eq!(perform("mcp enable off", post).await.unwrap(), Wish::Nothing);
+        post.fleet.host.settled().await;
+        let rows = post.fleet.rows();
+        assert!(rows[0].enabled && rows[0].state != State::Disabled, "{:?}", rows[0].state);
+        let failure = perform("mcp connect off", post).await.unwrap_err();
+        assert!(failure.hints.iter().any(|hint| hint.starts_with("/mcp debug off")), "{failure:?}");
+    });
+}

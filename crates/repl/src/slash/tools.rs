@@ -1,0 +1,77 @@
+//! `/tools`: what the agent may call, or what of that is like some words.
+
+use std::sync::Arc;
+
+use wharf::catalog::{CatalogTool, ListName, Section};
+
+use super::lists::{all, finish, sections};
+use super::{Post, Wish};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::search::places;
+use wharf_terminal::table::{Row, table};
+
+/// The most tools that a search shows.
+const MOST_FOUND: usize = 20;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  /tools
+  /tools git
+  /tools --search \"create issue\"")]
+pub struct Args {
+    /// Only those of this server
+    #[arg(value_name = "SERVER")]
+    server: Option<String>,
+    /// Only tools that are like these words, the most like them first
+    #[arg(long, value_name = "WORDS")]
+    search: Option<String>,
+}
+
+pub fn run(args: &Args, post: &Post<'_>) -> Result<Wish, Failure> {
+    let shown = sections(args.server.as_deref(), post)?;
+    if let Some(words) = &args.search {
+        return search(&shown, words, post);
+    }
+    let text = all(&shown, ListName::Tools, |section| section.offered().collect(), post.width());
+    finish::<Arc<CatalogTool>>(text, "/mcp list-tools shows what each may do, and what is withheld", post)
+}
+
+fn search(sections: &[Arc<Section>], words: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+    let rows = found(sections, words);
+    if rows.is_empty() {
+        return post.say("no tool is like these words");
+    }
+    post.print(table(&rows, post.width()))
+}
+
+/// The tools that are like the words, the most like them first, each with its server.
+fn found(sections: &[Arc<Section>], words: &str) -> Vec<Row> {
+    let tools: Vec<Arc<CatalogTool>> = sections.iter().flat_map(|section| section.offered()).cloned().collect();
+    let mut placed: Vec<(usize, &Arc<CatalogTool>)> =
+        places(&tools, words).into_iter().zip(&tools).filter_map(|(place, tool)| Some((place?, tool))).collect();
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().take(MOST_FOUND).map(|(_, tool)| row(tool)).collect()
+}
+
+fn row(tool: &CatalogTool) -> Row {
+    let definition = &tool.definition;
+    let label = format!("{} {}", tool.id.server, tool.id.tool);
+    Row::new(&label, definition.description.as_deref().or(definition.title.as_deref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slash::stage::{HARBOUR, harbour, play};
+
+    #[test]
+    fn a_search_names_the_server_and_finds_nothing_where_there_is_nothing() {
+        play(HARBOUR, harbour, async |post| {
+            let sections = post.fleet.host.catalog().sections().to_vec();
+            let labels = |words: &str| found(&sections, words).into_iter().map(|row| row.label).collect::<Vec<_>>();
+            assert_eq!(labels("echo"), ["harbour echo"]);
+            assert_eq!(labels("zebra"), [""; 0]);
+        });
+    }
+}

@@ -1,0 +1,210 @@
+//! How the REPL begins: the prompt first, then everything else.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use wharf::{Asker, WhenAsked};
+use wharf_agent::SavedConversation;
+use wharf_config::{Config, Configured, Watch};
+use wharf_spec::Admission;
+
+use super::Repl;
+use super::announce::Announced;
+use super::choosing::Why;
+use super::complete::{Completions, Other, Others};
+use super::desk::{Desk, rule_sink};
+use super::show::Show;
+use super::slash::{Done, Wish};
+use super::ticks::Ticks;
+use super::turns::Turns;
+use wharf_terminal::chat::models::Models;
+use wharf_terminal::chat::{self, Chat};
+use wharf_terminal::configured::refers_to_secret;
+use wharf_terminal::control::Control;
+use wharf_terminal::editor::{Editor, EditorOptions};
+use wharf_terminal::errands::Errands;
+use wharf_terminal::failure::{Failure, Outcome};
+use wharf_terminal::fleet::{Fleet, Known, follow};
+use wharf_terminal::hosting::{Standing, start_standing};
+use wharf_terminal::session::{Common, Session};
+use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
+
+/// How long the first line of a script waits for servers that are starting.
+const SETTLING: Duration = Duration::from_secs(30);
+
+/// Conversations that are suggested.
+const LISTED: usize = 20;
+
+/// What `wharf` alone takes.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Conversation")]
+pub struct Args {
+    /// Talk to this model: `provider/model`
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Go on with a conversation: the last one, or the one of this name
+    #[arg(long, value_name = "CONVERSATION", num_args = 0..=1, require_equals = true, default_missing_value = "last")]
+    resume: Option<String>,
+    /// Allow whatever a person would be asked about; what rules deny stays denied
+    #[arg(long)]
+    dangerously_skip_permissions: bool,
+}
+
+/// The names of models, for completion: known to the REPL, read on the editor's thread.
+#[derive(Clone, Default)]
+pub struct ModelNames(Arc<Mutex<Vec<String>>>);
+
+impl Args {
+    /// Whether any of it was given.
+    pub fn is_any(&self) -> bool {
+        self.model.is_some() || self.resume.is_some() || self.dangerously_skip_permissions
+    }
+
+    pub fn common(&self) -> Common {
+        Common::default()
+    }
+}
+
+/// Runs the REPL to its end. The prompt is there first; whatever is typed meanwhile waits.
+pub async fn run(args: &Args, session: &Session) -> Outcome {
+    let (known_host, model_names) = (Arc::new(OnceLock::new()), ModelNames::default());
+    let editor = Editor::start(EditorOptions {
+        console: session.console.clone(),
+        history: session.configuration.state.as_ref().map(|state| state.join("history")),
+        completions: Arc::new(Completions {
+            host: Arc::clone(&known_host),
+            runtime: Handle::current(),
+            others: Some(others(session, model_names.clone())),
+        }),
+    })?;
+    let watch = watch(session).await?;
+    let config = session.configuration.config()?;
+    let models = Models::of(session, config);
+    model_names.set(&models);
+    let (mut desk, asker) = Desk::new(session);
+    let model = models.called(args.model.as_deref());
+    if model.is_some() {
+        // Before the host is made, which declares to servers what they may ask for.
+        desk.promise();
+    }
+    let known = without_secrets(session, config).await;
+    let host = start_standing(session, &known.entries, standing(args, session, asker, &editor)).await?;
+    // Set once, here.
+    let _ = known_host.set(host.clone());
+    if editor.is_terminal() {
+        desk.ask_approvals(known.unapproved().cloned().collect(), Arc::clone(&known.config));
+    }
+    let fleet = Fleet::new(session, host.clone(), known, &[]);
+    greet(session, &fleet, model);
+    let mut repl = Repl {
+        session,
+        fleet: &fleet,
+        model_names,
+        show: Show::new(session.console.clone(), Arc::clone(host.registry())),
+        editor,
+        desk,
+        chat: Chat::new(session, &host),
+        errands: Errands::default(),
+        turns: Turns::default(),
+        choosing: None,
+        events: host.events(),
+        configs: follow(watch),
+        control: Control::open(session),
+        announced: Announced::default(),
+        run: None,
+        ticks: Ticks::begin(),
+        heard_of_run: 0,
+        prompt_due: None,
+        interrupted: None,
+        over: false,
+        went_wrong: None,
+    };
+    repl.begin_with(args).await;
+    repl.live().await
+}
+
+impl Repl<'_> {
+    async fn begin_with(&mut self, args: &Args) {
+        self.announced.begin(&self.fleet.known(), self.session);
+        self.announced.catch_up(self.host(), self.session);
+        let patience = if self.editor.is_terminal() { Duration::ZERO } else { SETTLING };
+        self.errands.send(start_others(self.fleet, patience));
+        let why = if args.model.is_some() { Why::Started } else { Why::Usual };
+        self.choose(args.model.clone(), why);
+        if let Some(id) = &args.resume {
+            self.resume(Some(id.clone()).filter(|id| id != "last")).await;
+        }
+    }
+}
+
+async fn watch(session: &Session) -> Result<Watch, Failure> {
+    let reader = session.configuration.reader.clone();
+    tokio::task::spawn_blocking(|| Watch::new(reader)).await.map_err(Failure::other)
+}
+
+/// Names for completion that no server knows.
+fn others(session: &Session, models: ModelNames) -> Others {
+    let conversations = chat::directory(session);
+    Arc::new(move |kind| match kind {
+        Other::Models => models.read(),
+        Other::Conversations => {
+            let directory = conversations.as_deref();
+            let saved = directory.and_then(|directory| SavedConversation::list(directory, LISTED).ok());
+            saved.unwrap_or_default().into_iter().map(|saved| saved.id).collect()
+        }
+    })
+}
+
+/// Whom the host asks: whoever sits at the terminal, or nobody.
+fn standing(args: &Args, session: &Session, asker: Arc<dyn Asker>, editor: &Editor) -> Standing {
+    Standing {
+        asker: editor.is_terminal().then_some(asker),
+        when_asked: if args.dangerously_skip_permissions { WhenAsked::Allow } else { WhenAsked::Ask },
+        sink: editor.is_terminal().then(|| rule_sink(session)),
+    }
+}
+
+/// What is configured, with the servers that can be had at once: nobody waits for a program that knows a secret but the
+/// one whose secret it is.
+async fn without_secrets(session: &Session, config: &Arc<Config>) -> Known {
+    let mut at_once = Config::clone(config);
+    at_once.servers.retain(|server| !refers_to_secret(server));
+    Known { config: Arc::clone(config), ..Known::resolve(session, Arc::new(at_once), &[]).await }
+}
+
+/// Starts the servers whose secrets have to be looked up, then waits for all of them: a script does not type again.
+async fn start_others(fleet: &Fleet<'_>, patience: Duration) -> Done {
+    if fleet.known().config.servers.iter().any(refers_to_secret) {
+        fleet.bring_up().await;
+    }
+    let _ = tokio::time::timeout(patience, fleet.host.settled()).await;
+    Ok(Wish::Started)
+}
+
+/// One line: what this is, what there is, what to type.
+fn greet(session: &Session, fleet: &Fleet<'_>, model: Option<String>) {
+    if !session.console.has_status() {
+        return;
+    }
+    let is_on = |server: &&Configured| server.admission() == Admission::Enabled;
+    let servers = match fleet.known().config.servers.iter().filter(is_on).count() {
+        0 => "no servers".to_owned(),
+        1 => "1 server".to_owned(),
+        count => format!("{count} servers"),
+    };
+    let model = model.unwrap_or_else(|| "no model: /model says how to set one".to_owned());
+    let (name, model, help) = (paint(HEADING, "wharf"), paint(NAME, model), paint(QUIET, "/help"));
+    session.console.say(format_args!("{name} {} · {servers} · {model} · {help}", env!("CARGO_PKG_VERSION")));
+}
+
+impl ModelNames {
+    /// From now on there are these.
+    pub fn set(&self, models: &Models) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = models.names();
+    }
+
+    fn read(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

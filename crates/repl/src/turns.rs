@@ -1,0 +1,141 @@
+//! What is said to the agent and done to the conversation: one after the other, in the order it was typed.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+use super::slash::Done;
+
+/// What waits for its turn. The first is being prepared, the others wait behind it. Dropped, nothing of it happens.
+#[derive(Default)]
+pub struct Turns<'a>(VecDeque<Waiting<'a>>);
+
+/// What a turn is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Something is said to the agent.
+    Message,
+    /// The conversation becomes another one.
+    Change,
+}
+
+/// Who has the conversation now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldBy {
+    Nobody,
+    /// One that is under way, or about to be.
+    Run,
+}
+
+struct Waiting<'a> {
+    turn: Turn,
+    errand: Errand<'a>,
+}
+
+enum Errand<'a> {
+    UnderWay(Pin<Box<dyn Future<Output = Done> + 'a>>),
+    Done(Done),
+}
+
+impl<'a> Turns<'a> {
+    /// Puts something behind what waits. Nothing of the errand is done before it is the first.
+    pub fn put(&mut self, turn: Turn, errand: impl Future<Output = Done> + 'a) {
+        self.0.push_back(Waiting { turn, errand: Errand::UnderWay(Box::pin(errand)) });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Drops the messages, also one that is being prepared, and tells how many there were. What changes the conversation
+    /// stays: nobody takes back a wish for another one by ending this one.
+    pub fn drop_messages(&mut self) -> usize {
+        let before = self.0.len();
+        self.0.retain(|waiting| waiting.turn != Turn::Message);
+        before - self.0.len()
+    }
+
+    /// What the first one leads to, once it is prepared and the conversation can be had; that it fails is told before.
+    /// Never, where nothing waits. Dropped while it waits, nothing is lost.
+    pub async fn next(&mut self, holder: HeldBy) -> Done {
+        poll_fn(|context| {
+            let Some(first) = self.0.front_mut() else { return Poll::Pending };
+            if let Errand::UnderWay(errand) = &mut first.errand {
+                match errand.as_mut().poll(context) {
+                    Poll::Ready(done) => first.errand = Errand::Done(done),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            let may_go = holder == HeldBy::Nobody || matches!(first.errand, Errand::Done(Err(_)));
+            match self.0.pop_front_if(|_| may_go) {
+                Some(Waiting { errand: Errand::Done(done), .. }) => Poll::Ready(done),
+                _ => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+    use wharf_agent::Block;
+
+    use super::*;
+    use crate::slash::Wish;
+    use wharf_terminal::failure::Failure;
+
+    fn said(text: &str) -> Wish {
+        Wish::Say(vec![Block::Text(text.to_owned())])
+    }
+
+    /// What comes without waiting.
+    async fn now(turns: &mut Turns<'_>, holder: HeldBy) -> Option<Done> {
+        tokio::select! {
+            biased;
+            done = turns.next(holder) => Some(done),
+            () = std::future::ready(()) => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_overtakes() {
+        let (slow, waits) = oneshot::channel();
+        let mut turns = Turns::default();
+        turns.put(Turn::Message, async { waits.await.map_err(Failure::other) });
+        turns.put(Turn::Message, async { Ok(said("second")) });
+        turns.put(Turn::Change, async { Ok(Wish::Clear) });
+        turns.put(Turn::Message, async { Ok(said("third")) });
+        assert!(now(&mut turns, HeldBy::Nobody).await.is_none());
+        slow.send(said("first")).unwrap();
+        for expected in [said("first"), said("second"), Wish::Clear, said("third")] {
+            assert!(now(&mut turns, HeldBy::Run).await.is_none());
+            assert_eq!(turns.next(HeldBy::Nobody).await.ok(), Some(expected));
+        }
+        assert!(turns.is_empty());
+    }
+
+    #[tokio::test]
+    async fn messages_are_dropped_and_changes_stay() {
+        let (_slow, waits) = oneshot::channel::<Wish>();
+        let mut turns = Turns::default();
+        turns.put(Turn::Message, async { waits.await.map_err(Failure::other) });
+        turns.put(Turn::Change, async { Ok(Wish::Clear) });
+        turns.put(Turn::Message, async { Ok(said("never")) });
+        assert!(now(&mut turns, HeldBy::Nobody).await.is_none());
+        assert_eq!(turns.drop_messages(), 2);
+        assert_eq!(turns.next(HeldBy::Nobody).await.ok(), Some(Wish::Clear));
+        assert!(turns.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_fails_is_told_during_a_run() {
+        let mut turns = Turns::default();
+        turns.put(Turn::Message, async { Err(Failure::usage("no such resource")) });
+        turns.put(Turn::Message, async { Ok(said("good")) });
+        assert!(turns.next(HeldBy::Run).await.is_err());
+        assert!(now(&mut turns, HeldBy::Run).await.is_none());
+        assert_eq!(turns.next(HeldBy::Nobody).await.ok(), Some(said("good")));
+    }
+}

@@ -1,0 +1,146 @@
+//! What an errand leads to.
+
+use std::sync::Arc;
+
+use wharf_agent::Block;
+use wharf_config::Configured;
+use wharf_spec::Untrusted;
+
+use super::choosing::Why;
+use super::slash::{Done, Wish};
+use super::{Next, Repl, announce};
+use wharf_terminal::failure::{Failure, Kind, LOG_IN};
+use wharf_terminal::fleet::{Fleet, Look, Reloaded, is_written_alike};
+use wharf_terminal::session::Session;
+use wharf_terminal::style::{NAME, paint};
+
+impl<'a> Repl<'a> {
+    pub(super) async fn done(&mut self, done: Done) -> Next {
+        let next = match done {
+            Ok(wish) => self.fulfil(wish).await,
+            Err(failure) => {
+                self.tell(failure);
+                Next::GoOn
+            }
+        };
+        if next == Next::GoOn && self.prompt_due.is_some() {
+            self.prompt();
+        }
+        next
+    }
+
+    async fn fulfil(&mut self, wish: Wish) -> Next {
+        match wish {
+            Wish::Nothing => {}
+            Wish::Leave => return Next::Leave,
+            Wish::Clear => self.clear().await,
+            Wish::Resume(id) => self.resume(id).await,
+            Wish::Model(name) => self.choose(Some(name), Why::Asked),
+            Wish::Cancel => self.cancel(),
+            Wish::Reload => self.reload(),
+            Wish::Reloaded(reloaded) => self.reloaded(&reloaded),
+            Wish::Started => self.announced.begin(&self.fleet.known(), self.session),
+            Wish::LogIn(server) => self.log_in(&server),
+            Wish::Say(said) => self.begin(said),
+        }
+        Next::GoOn
+    }
+
+    /// Begins a run. Nobody else has the conversation: whoever says something waits for its turn.
+    pub(super) fn begin(&mut self, said: Vec<Block>) {
+        if self.chat.chosen().is_none() {
+            return self.choose_for(said);
+        }
+        match self.chat.begin(said) {
+            Ok(run) => (self.run, self.interrupted) = (Some(run), None),
+            Err(failure) => self.tell(failure),
+        }
+    }
+
+    fn cancel(&mut self) {
+        if !self.stop() {
+            self.session.console.say("nothing is under way");
+        }
+    }
+
+    async fn clear(&mut self) {
+        self.chat.clear().await;
+        self.session.console.say("a new conversation begins");
+    }
+
+    /// Logs in where somebody can answer. In a pipe the next line would be taken for the answer.
+    fn log_in(&mut self, server: &str) {
+        if self.editor.is_terminal() {
+            return self.desk.log_in(self.fleet, server);
+        }
+        let failure = Failure::of(Kind::LoginNeeded, "logging in needs a terminal").about(server);
+        self.tell(failure.hint(format_args!("{LOG_IN} {server} logs in")));
+    }
+
+    /// Goes on with another conversation, and with the servers it had.
+    pub(super) async fn resume(&mut self, id: Option<String>) {
+        match self.chat.resume(id).await {
+            Ok(going) => {
+                let console = &self.session.console;
+                going.problems.iter().for_each(|problem| console.warn(problem));
+                console.say(format_args!("going on with {} ({} turns)", paint(NAME, &going.id), going.turns));
+                for server in going.servers {
+                    self.errands.send(bring_back(self.fleet, server));
+                }
+            }
+            Err(failure) => self.tell(failure),
+        }
+    }
+
+    /// What is configured has changed, and with it what is known of servers and models.
+    fn reloaded(&mut self, reloaded: &Reloaded) {
+        self.announced.changed(reloaded, self.host(), self.session);
+        let known = self.fleet.known();
+        self.desk.withdraw_approvals(|asked| !known.unapproved().any(|server| is_written_alike(server, asked)));
+        self.ask_approvals(&reloaded.unapproved);
+        self.model_names.set(&self.models());
+    }
+
+    /// Looks at the configuration again, because somebody wants it to be looked at.
+    pub(super) fn reload(&mut self) {
+        self.reload_by(Look::Asked, announce::reloaded);
+    }
+
+    /// Looks at the configuration again, because it has changed or will have; somebody else may have been quicker.
+    pub(super) fn catch_up(&mut self) {
+        self.reload_by(Look::Noticed, announce::followed);
+    }
+
+    fn reload_by(&mut self, look: Look, tell: fn(&Session, &Reloaded)) {
+        let (session, fleet) = (self.session, self.fleet);
+        self.errands.send(async move {
+            let reloaded = fleet.reload(look).await?;
+            tell(session, &reloaded);
+            Ok(Wish::Reloaded(reloaded))
+        });
+    }
+
+    /// Asks about servers of the project that wait for approval, where somebody can be asked.
+    fn ask_approvals(&mut self, names: &[String]) {
+        if self.editor.is_terminal() && !names.is_empty() {
+            let is_named = |server: &&Configured| names.iter().any(|name| server.name.as_str() == name);
+            let known = self.fleet.known();
+            let servers = known.unapproved().filter(is_named).cloned().collect();
+            self.desk.ask_changed_approvals(servers, Arc::clone(&known.config));
+        }
+    }
+}
+
+/// Connects a server that a conversation had. How it fares is announced anyway.
+async fn bring_back(fleet: &Fleet<'_>, server: String) -> Done {
+    if fleet.known().config.server(&server).is_none() {
+        let server = Untrusted::new(server.as_str());
+        fleet
+            .session
+            .console
+            .warn(format_args!("the conversation had a server `{server}`, which is not configured now"));
+    }
+    fleet.caught_up().await;
+    let _ = fleet.host.ready(&server).await;
+    Ok(Wish::Nothing)
+}

@@ -1,0 +1,111 @@
+//! Servers of a project that wait for approval.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+use wharf::Consent;
+use wharf_config::{
+    Approvable, Approval, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Config, Configured, Described,
+};
+use wharf_spec::{ServerName, Surroundings};
+
+use crate::approval_effects::ApprovalEffects;
+use crate::failure::{Failure, gutter};
+use crate::session::Session;
+use crate::style::{GOOD, HEADING, QUIET, paint};
+
+/// A server that waits for approval.
+pub struct Waiting {
+    pub server: Configured,
+    key: ApprovalKey,
+    pub what: Approvable,
+    /// What was approved before, where something was.
+    before: Option<Vec<String>>,
+    pub effects: ApprovalEffects,
+}
+
+/// Those of some servers that wait for approval and can be read. Blocks: what would run is looked at.
+pub fn waiting<'a>(
+    servers: impl IntoIterator<Item = &'a Configured>,
+    approvals: &Approvals,
+    project: &Path,
+    around: &Surroundings,
+) -> Result<Vec<Waiting>, Failure> {
+    let known = approvals.load().map_err(approvals_failed)?;
+    let servers = servers.into_iter().filter(|server| waits(server)).filter_map(|server| {
+        let described: &Described = server.described.as_ref().ok()?;
+        let what = Approvable::of(described, around);
+        let key = ApprovalKey::of(project, &server.place.file, server.name.as_str());
+        let before = match known.state(&key, what.digest()) {
+            ApprovalState::Changed { before } => Some(before),
+            _ => None,
+        };
+        Some(Waiting { server: server.clone(), key, what, before, effects: ApprovalEffects::default() })
+    });
+    Ok(servers.collect())
+}
+
+pub fn waits(server: &Configured) -> bool {
+    matches!(server.approval, Approval::Needed | Approval::Changed)
+}
+
+pub fn approvals(session: &Session) -> Result<Approvals, Failure> {
+    let path = &session.configuration.places.approvals;
+    if path.as_os_str().is_empty() {
+        let failure = Failure::other("there is no place to keep approvals in");
+        return Err(failure.hint("set HOME, or XDG_STATE_HOME to a directory of your own"));
+    }
+    Ok(Approvals::at(path))
+}
+
+pub fn approvals_failed(error: ApprovalsError) -> Failure {
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    Failure::other(format_args!("{error}{cause}")).hint(error.fix())
+}
+
+/// What came of the question about a server, in a line.
+pub fn told(name: &ServerName, consent: Consent) -> String {
+    match consent {
+        Consent::Given => format!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")),
+        Consent::Refused => format!("{name} stays unapproved."),
+    }
+}
+
+impl Waiting {
+    /// Finds what the approval leads to, given everything that is configured. Blocks.
+    pub fn among(self, config: &Config) -> Self {
+        Self { effects: ApprovalEffects::new(&self.server, config), ..self }
+    }
+
+    /// Approves exactly this. Blocks.
+    pub fn approve(&self, approvals: &Approvals) -> Result<(), Failure> {
+        approvals.approve(&self.key, &self.what, SystemTime::now()).map_err(approvals_failed)
+    }
+
+    /// Everything there is to know, nothing shortened. Lines are escaped.
+    pub fn shown(&self) -> String {
+        let Self { server, what, before, .. } = self;
+        let mut text = format!("\n{}  {}", paint(HEADING, &server.name), paint(QUIET, &server.place));
+        match before {
+            None if server.layer.needs_approval() => {
+                text.push_str("\nThe project wants this server started or dialled:");
+            }
+            None => text.push_str("\nYour own server wants to be started with this project's directory:"),
+            Some(_) => text.push_str("\nThis server has changed since you approved it (- before, + now):"),
+        }
+        // Every line stands in the gutter, and what a terminal is too narrow for is indented there: no argument passes
+        // for a line of the question.
+        let now = what.lines();
+        for line in before.iter().flatten().filter(|line| !now.contains(line)) {
+            let _ = write!(text, "\n{}", gutter(&format!("- {line}")));
+        }
+        let is_new = |line: &String| before.as_ref().is_some_and(|before| !before.contains(line));
+        for line in &now {
+            let mark = if is_new(line) { "+ " } else { "" };
+            let _ = write!(text, "\n{}", gutter(&format!("{mark}{line}")));
+        }
+        text.push_str(&self.effects.shown(&server.name));
+        text
+    }
+}

@@ -1,0 +1,170 @@
+//! What is said about servers, there and back: rows become values on one side and rows on the other.
+
+use std::sync::Arc;
+
+use serde::Deserialize as _;
+use serde_json::Value;
+use wharf::State;
+use wharf_client::Exit;
+use wharf_wire::Implementation;
+
+use crate::clock::time_of;
+use crate::failure::{Failure, Kind, Report};
+use crate::fleet::Fleet;
+use crate::status::gathered::{Counts, Row};
+use crate::status::show::{document, item};
+
+const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
+const SOURCES: [&str; 5] = ["global", "project", "flag", "env", "code"];
+const STATES: [State; 9] = [
+    State::Disabled,
+    State::Unapproved,
+    State::Idle,
+    State::Disconnected,
+    State::Connecting,
+    State::AuthRequired,
+    State::Ready,
+    State::Reconnecting,
+    State::Failed,
+];
+const KINDS: [Kind; 12] = [
+    Kind::Other,
+    Kind::Unsupported,
+    Kind::Usage,
+    Kind::Unreachable,
+    Kind::OffProtocol,
+    Kind::LoginNeeded,
+    Kind::Denied,
+    Kind::ToolError,
+    Kind::Refused,
+    Kind::TimedOut,
+    Kind::Interrupted,
+    Kind::OutputClosed,
+];
+
+/// What `mcp.list` gives: the document of `wharf status --json`.
+pub fn list(fleet: &Fleet<'_>) -> Result<Value, Failure> {
+    serde_json::to_value(document(&fleet.rows())).map_err(Failure::other)
+}
+
+/// What `mcp.get` gives: the item of `wharf status --json`, and what else is known of the server.
+pub fn one(fleet: &Fleet<'_>, id: &str) -> Result<Value, Failure> {
+    let rows = fleet.rows();
+    let row = rows.iter().find(|row| row.id == id);
+    let row = row.ok_or_else(|| Failure::usage(format_args!("there is no server `{id}`")))?;
+    let mut value = serde_json::to_value(item(row)).map_err(Failure::other)?;
+    if let (Value::Object(members), Ok(status)) = (&mut value, fleet.host.status_of(id)) {
+        members.insert("lazy".to_owned(), status.lazy.into());
+        members.insert("trust".to_owned(), status.trust.into());
+        members.insert("flapping".to_owned(), status.flapping.into());
+        members.insert("in_flight".to_owned(), status.in_flight.into());
+        members.insert("stderr".to_owned(), status.stderr_tail.into());
+    }
+    Ok(value)
+}
+
+/// The rows of what `mcp.list` gave. Fails where it is nothing of the kind.
+pub fn rows(listed: &Value) -> Option<Vec<Row>> {
+    listed.get("items")?.as_array()?.iter().map(row).collect()
+}
+
+fn row(item: &Value) -> Option<Row> {
+    let text = |key: &str| item.get(key).and_then(Value::as_str);
+    let time = |key: &str| text(key).and_then(time_of);
+    let word =
+        |key: &str, known: &[&'static str]| known.iter().find(|word| text(key) == Some(word)).copied().unwrap_or("?");
+    Some(Row {
+        id: text("id")?.to_owned(),
+        transport: word("transport", &TRANSPORTS),
+        source: word("source", &SOURCES),
+        file: text("file")?.to_owned(),
+        enabled: item.get("enabled")?.as_bool()?,
+        state: STATES.into_iter().find(|state| text("state") == Some(state.as_str()))?,
+        since: time("since"),
+        counts: counts(item),
+        revision: text("revision").map(str::to_owned),
+        server_info: item.get("server_info").and_then(|info| Implementation::deserialize(info).ok()),
+        failure: item.get("last_error").and_then(failure).map(Arc::new),
+        last_connected_at: time("last_connected_at"),
+        restarts: item.get("restarts").and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok()).unwrap_or(0),
+        notes: texts(item.get("notes")),
+    })
+}
+
+fn counts(item: &Value) -> Option<Counts> {
+    let count = |key: &str| item.get(key)?.as_u64().and_then(|count| usize::try_from(count).ok());
+    Some(Counts { tools: count("tools")?, resources: count("resources")?, prompts: count("prompts")? })
+}
+
+/// A failure that was told.
+pub fn failure(told: &Value) -> Option<Failure> {
+    let text = |key: &str| told.get(key).and_then(Value::as_str).map(str::to_owned);
+    let kind = KINDS.into_iter().find(|kind| serde_json::to_value(kind).ok().as_ref() == told.get("kind"))?;
+    let exit = |key: &str| told.get("exit")?.get(key)?.as_i64().and_then(|code| i32::try_from(code).ok());
+    let error = Report {
+        message: text("message")?,
+        server: text("server"),
+        step: None,
+        exit: exit("code").map(Exit::Code).or_else(|| exit("signal").map(Exit::Signal)),
+        stderr: texts(told.get("stderr")),
+    };
+    Some(Failure { kind, error: Box::new(error), hints: texts(told.get("hints")) })
+}
+
+fn texts(list: Option<&Value>) -> Vec<String> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    use crate::clock::unix_time;
+
+    fn sample(state: State) -> Row {
+        let mut failure = Failure::of(Kind::TimedOut, "it took too long").about("git").hint("--timeout SECONDS");
+        failure.error.exit = Some(Exit::Signal(9));
+        failure.error.stderr.push("boom".to_owned());
+        let (name, version) = ("Git".to_owned(), "1".to_owned());
+        Row {
+            id: "git".to_owned(),
+            transport: "stdio",
+            source: "flag",
+            file: "team.json:3:7".to_owned(),
+            enabled: true,
+            state,
+            since: Some(unix_time(1_785_196_799_999)),
+            counts: Some(Counts { tools: 3, resources: 2, prompts: 1 }),
+            revision: Some("2026-07-28".to_owned()),
+            server_info: Some(Implementation { name, version, title: None }),
+            failure: Some(Arc::new(failure)),
+            last_connected_at: Some(unix_time(951_782_400_007)),
+            restarts: 4,
+            notes: vec!["odd".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_row_comes_back_as_it_went() {
+        let bare = |mut row: Row| {
+            (row.since, row.counts, row.revision, row.server_info, row.failure) = (None, None, None, None, None);
+            row
+        };
+        for state in STATES {
+            for row in [sample(state), bare(sample(state))] {
+                let went = serde_json::to_value(document(&[row])).unwrap();
+                let back = rows(&went).unwrap();
+                assert_eq!(serde_json::to_value(document(&back)).unwrap(), went);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_row_is_refused() {
+        for listed in [json!({}), json!({"items": 1}), json!({"items": [{"id": "x"}]}), json!({"items": [null]})] {
+            assert!(rows(&listed).is_none(), "{listed}");
+        }
+        assert!(failure(&json!({"kind": "unheard_of", "message": "x"})).is_none());
+    }
+}

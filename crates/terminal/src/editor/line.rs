@@ -1,0 +1,222 @@
+//! How the line looks while it is edited, when it is whole, and what completes it.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+
+use rustyline::completion::{Completer, Pair};
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::{Hint, Hinter};
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Context, Helper, Result};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::asked::{Asked, Seen};
+use super::completion::{Candidate, LineCompleter, starting_with};
+use super::keys::{Ending, Pressed};
+use super::{Echo, Field, multiline};
+use crate::console::{Above as _, Console};
+use crate::screen::{Screen, Updating};
+use crate::style::{BAD, NAME, QUIET, WARNING, paint};
+
+/// What the prompt looks like; another of the same width takes its place while something is asked.
+pub const PROMPT: &str = "\u{203a} ";
+const ASKING: &str = "? ";
+/// Nobody is to answer yet.
+const WAITING: &str = "  ";
+
+/// What a line editor asks about its line.
+pub struct LineHelper {
+    pub asked: Asked,
+    pub pressed: Pressed,
+    pub screen: Screen,
+    pub console: Arc<Console>,
+    pub completions: Arc<dyn LineCompleter>,
+    /// Whether the editor is wanted no more.
+    pub leaving: Arc<AtomicBool>,
+    /// Told once, when the prompt is drawn for the first time.
+    pub ready: RefCell<Option<SyncSender<()>>>,
+    pub updating: Cell<Updating>,
+}
+
+/// Carries the editor's thread out of a line that is wanted no more.
+struct Left;
+
+impl Helper for LineHelper {}
+
+impl Highlighter for LineHelper {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        match self.asked.echo() {
+            Echo::Hidden => dots(line).into(),
+            Echo::Shown => harmless(line),
+        }
+    }
+
+    /// Everything that is to be printed goes before the prompt: only here is it known that its row is empty.
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, default: bool) -> Cow<'b, str> {
+        if self.leaving.load(Ordering::SeqCst) {
+            // No hook is run: this is no mistake but the only way out of a line.
+            std::panic::resume_unwind(Box::new(Left));
+        }
+        let above = self.screen.before_prompt(self.updating.get());
+        let seen = self.asked.see();
+        if seen == Seen::NotYet {
+            self.screen.redraw();
+        }
+        if let Some(ready) = self.ready.take() {
+            // Whoever waited for it has given up.
+            let _ = ready.try_send(());
+        }
+        let own = match self.asked.field() {
+            _ if !default => prompt.to_owned(),
+            _ if seen == Seen::NotYet => WAITING.to_owned(),
+            Some(_) => paint(WARNING, ASKING).to_string(),
+            None => paint(NAME, PROMPT).to_string(),
+        };
+        format!("{above}{}", self.console.colored(own)).into()
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        self.console.colored(paint(if self.pressed.peek().is_some() { QUIET } else { BAD }, hint)).into()
+    }
+
+    fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
+        self.updating.set(if kind == CmdKind::ForcedRefresh { Updating::Gone } else { Updating::Shown });
+        self.asked.echo() == Echo::Hidden
+    }
+}
+
+/// What is wrong with the line so far.
+pub struct Remark(String);
+
+impl Hint for Remark {
+    fn display(&self) -> &str {
+        &self.0
+    }
+
+    fn completion(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl Hinter for LineHelper {
+    type Hint = Remark;
+
+    /// Called whenever the line has changed.
+    fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<Remark> {
+        self.asked.change(line);
+        let field = self.asked.field().filter(|_| !line.is_empty())?;
+        let wrong = field.check.as_ref()?(line).err()?;
+        Some(Remark(format!("  {}", harmless(&wrong).replace('\n', " "))))
+    }
+}
+
+impl Validator for LineHelper {
+    /// Called when Enter is pressed. A remark, be it empty, has the line drawn once more, without the updating line.
+    fn validate(&self, line: &mut ValidationContext<'_>) -> Result<ValidationResult> {
+        let is_answer = self.asked.field().is_some();
+        Ok(match self.pressed.peek() {
+            Some(Ending::Interrupt) => ValidationResult::Valid(Some("^C".to_owned())),
+            None if !is_answer && multiline::goes_on(line.input()) => ValidationResult::Incomplete,
+            _ => ValidationResult::Valid(Some(String::new())),
+        })
+    }
+}
+
+impl Completer for LineHelper {
+    type Candidate = Pair;
+
+    /// What there is to choose from is printed above the line: below it would be in the way of what happens meanwhile.
+    fn complete(&self, line: &str, position: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
+        let typed = &line[..position];
+        let (start, candidates) = match self.asked.field() {
+            Some(field) => (0, choices(&field, typed)),
+            None => self.completions.candidates(typed),
+        };
+        let extended = extended(&candidates, &typed[start..]);
+        if extended.is_none() && !candidates.is_empty() {
+            let width = self.console.width().unwrap_or(80);
+            self.screen.print(self.console.colored(paint(QUIET, in_columns(&candidates, width))));
+        }
+        let pair = |text: String| Pair { display: text.clone(), replacement: text };
+        Ok((start, extended.map(pair).into_iter().collect()))
+    }
+}
+
+fn choices(field: &Field, typed: &str) -> Vec<Candidate> {
+    starting_with(typed, field.choices.iter().map(String::as_str)).map(Candidate::plain).collect()
+}
+
+/// What can be put in the place of what was typed: the one candidate, or as much as all have in common, if that is more.
+fn extended(candidates: &[Candidate], typed: &str) -> Option<String> {
+    let (first, rest) = candidates.split_first()?;
+    let shared = rest.iter().fold(first.text.as_str(), |shared, other| common(shared, &other.text));
+    (rest.is_empty() || shared.len() > typed.len()).then(|| shared.to_owned())
+}
+
+fn common<'a>(one: &'a str, other: &str) -> &'a str {
+    let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
+    &one[..same.map(|(letter, _)| letter.len_utf8()).sum()]
+}
+
+/// The candidates side by side, as many as fit.
+fn in_columns(candidates: &[Candidate], width: usize) -> String {
+    let widest = candidates.iter().map(|candidate| candidate.shown.width()).max().unwrap_or(0) + 2;
+    let columns = (width / widest).max(1);
+    let mut text = String::new();
+    for row in candidates.chunks(columns) {
+        let cells = row.iter().map(|Candidate { shown, .. }| format!("{shown}{}", " ".repeat(widest - shown.width())));
+        text.push_str(cells.collect::<String>().trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// As many dots as the line has columns.
+fn dots(line: &str) -> String {
+    line.chars().map(|letter| "\u{2022}".repeat(letter.width().unwrap_or(0))).collect()
+}
+
+/// A line that was pasted, perhaps, without what would act on the terminal.
+fn harmless(line: &str) -> Cow<'_, str> {
+    let acts = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    if line.contains(acts) { line.replace(acts, "").into() } else { line.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_much_is_filled_in_as_is_certain() {
+        for (candidates, typed, expected) in [
+            (&["/mcp"][..], "/m", Some("/mcp")),
+            (&["/mcp"], "/mcp", Some("/mcp")),
+            (&["/tools", "/top"], "/t", Some("/to")),
+            (&["/tools", "/top"], "/to", None),
+            (&["\u{fc}a", "\u{fc}b"], "", Some("\u{fc}")),
+            (&[], "x", None),
+        ] {
+            let candidates: Vec<Candidate> = candidates.iter().map(|text| Candidate::plain(text)).collect();
+            assert_eq!(extended(&candidates, typed).as_deref(), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn candidates_stand_side_by_side() {
+        let candidates = ["one", "three", "\u{6f22}"].map(Candidate::plain);
+        for (width, expected) in
+            [(80, "one    three  \u{6f22}\n"), (14, "one    three\n\u{6f22}\n"), (3, "one\nthree\n\u{6f22}\n")]
+        {
+            assert_eq!(in_columns(&candidates, width), expected);
+        }
+    }
+
+    #[test]
+    fn a_secret_is_as_wide_as_it_is_and_a_paste_does_nothing() {
+        assert_eq!(dots("a\u{6f22}\u{301}"), "\u{2022}\u{2022}\u{2022}");
+        assert_eq!(harmless("a\u{1b}[2Jb\u{9b}c\td\n"), "a[2Jbc\td\n");
+    }
+}

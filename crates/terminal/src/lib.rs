@@ -1,0 +1,55 @@
+//! Everything that the commands of `wharf` and its interactive terminal share: one session from its arguments to its exit
+//! code, the host it starts, questions to the person, and output.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "the command line prints, exits and reads the environment"
+)]
+
+pub mod accounts;
+pub mod age;
+pub mod approval;
+pub mod approval_effects;
+pub mod call_arguments;
+pub mod call_numbers;
+pub mod chat;
+pub mod clock;
+pub mod columns;
+pub mod command_words;
+pub mod configured;
+pub mod console;
+pub mod content;
+pub mod control;
+pub mod counted;
+pub mod denied;
+pub mod editor;
+pub mod errands;
+pub mod failure;
+pub mod fleet;
+pub mod hosting;
+pub mod listing;
+pub mod log;
+pub mod login_errors;
+pub mod nearest;
+pub mod probe;
+pub mod prompt_text;
+pub mod question;
+pub mod saving;
+pub mod scope;
+pub mod screen;
+pub mod search;
+pub mod servers;
+pub mod services;
+pub mod session;
+pub mod sheet;
+pub mod shown_path;
+pub mod signals;
+pub mod status;
+pub mod stdin;
+pub mod style;
+pub mod table;
+pub mod tap;

@@ -1,0 +1,193 @@
+//! What `tools`, `resources`, `templates` and `prompts` have in common: ask every server, show what came.
+
+mod prompts;
+mod resources;
+mod templates;
+mod tools;
+
+use serde::Serialize;
+use wharf_client::{CallError, Connection, Listing, ServerFacts, Withheld};
+use wharf_spec::{ServerEntry, Untrusted};
+use wharf_wire::ServerCapabilities;
+
+use crate::denied::refuse_listing;
+use crate::failure::{Ending, Failure, Outcome, Told, render};
+use crate::servers::{ManyServers, each};
+use crate::session::Session;
+use crate::style::{HEADING, QUIET, paint};
+use crate::table::{Row, table, wrap};
+
+/// Something servers list.
+pub trait Listed {
+    /// One of them, and many.
+    const NOUNS: (&'static str, &'static str);
+    /// How people see it.
+    fn row(&self) -> Row;
+    /// How programs see it.
+    fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a;
+}
+
+/// Something servers are asked for.
+pub trait Asked: Listed + Sized + Send + 'static {
+    /// The tool by whose name rules speak of the list.
+    const TOOL: &'static str;
+    fn is_offered(offer: &ServerCapabilities) -> bool;
+    fn list(connection: &Connection) -> impl Future<Output = Result<Listing<Self>, CallError>> + Send;
+}
+
+/// What one server listed.
+pub struct Found<T> {
+    pub facts: ServerFacts,
+    /// Whether the server has such a list at all.
+    pub is_offered: bool,
+    pub items: Vec<T>,
+    pub withheld: Vec<Withheld>,
+    /// More to be shown below each row, for people.
+    pub below: fn(&T) -> String,
+}
+
+/// Asks every server and shows what came, servers in the order they were given.
+pub async fn list<T: Asked>(session: &Session, servers: &ManyServers) -> Outcome {
+    let (servers, failures) = servers.resolve(session).await?;
+    let servers = without_denied::<T>(session, servers)?;
+    let mut results = each(session, &servers, |connection| ask::<T>(connection)).await;
+    results.extend(failures.into_iter().map(Err));
+    show(session, results)
+}
+
+/// The servers that no rule denies; what is left out is said. Fails where none is left.
+fn without_denied<T: Asked>(session: &Session, mut servers: Vec<ServerEntry>) -> Result<Vec<ServerEntry>, Failure> {
+    let mut denied = Vec::new();
+    servers.retain(|server| match refuse_listing(session, server, T::TOOL) {
+        Ok(()) => true,
+        Err(failure) => {
+            denied.push(failure);
+            false
+        }
+    });
+    if servers.is_empty() && !denied.is_empty() {
+        return Err(denied.swap_remove(0));
+    }
+    for failure in &denied {
+        let server = failure.error.server.as_deref().unwrap_or_default();
+        session.console.warn(format_args!("{server} is left out: {}", failure.error.message));
+    }
+    Ok(servers)
+}
+
+/// Shows what servers listed. One that failed alone is the failure of the command.
+pub fn show<T: Listed>(session: &Session, mut results: Vec<Result<Found<T>, Failure>>) -> Outcome {
+    if results.len() == 1
+        && let Some(Err(failure)) = results.pop_if(|only| only.is_err())
+    {
+        return Err(failure);
+    }
+    for found in results.iter().flatten() {
+        warn_of_withheld(session, found);
+    }
+    if session.console.manner.json {
+        show_json(session, &results)?
+    } else {
+        show_text(session, &results)?
+    }
+    let worst = results.iter().find_map(|result| result.as_ref().err());
+    Ok(worst.map_or(Ending::Fine, |failure| Ending::Told(failure.kind)))
+}
+
+async fn ask<T: Asked>(connection: Connection) -> Result<Found<T>, Failure> {
+    let facts = connection.facts().clone();
+    let is_offered = T::is_offered(&facts.capabilities);
+    let (items, withheld) = if is_offered {
+        let listing = T::list(&connection).await.map_err(|error| Failure::calling(&connection, error))?;
+        (listing.items, listing.withheld)
+    } else {
+        Default::default()
+    };
+    Ok(Found { facts, is_offered, items, withheld, below: |_| String::new() })
+}
+
+fn warn_of_withheld<T: Listed>(session: &Session, found: &Found<T>) {
+    for withheld in &found.withheld {
+        let name = withheld.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
+        session.console.warn(format_args!(
+            "{}: {}{name} at position {} is withheld: {}",
+            found.facts.name,
+            T::NOUNS.0,
+            withheld.position + 1,
+            withheld.reason
+        ));
+    }
+}
+
+fn show_text<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]) -> Result<(), Failure> {
+    let mut first = true;
+    for result in results {
+        match result {
+            Ok(found) => {
+                let gap = if std::mem::take(&mut first) { "" } else { "\n" };
+                session.console.print(format_args!("{gap}{}\n{}", heading(found), rows(session, found)))?;
+            }
+            Err(failure) => session.console.say(wrap(&render(failure), session.console.talk_width())),
+        }
+    }
+    Ok(())
+}
+
+fn rows<T: Listed>(session: &Session, found: &Found<T>) -> String {
+    let rows: Vec<Row> = found.items.iter().map(T::row).collect();
+    let table = table(&rows, session.console.width());
+    let lines = table.lines().zip(&found.items);
+    lines.map(|(line, item)| format!("{line}\n{}", (found.below)(item))).collect()
+}
+
+/// The server's name here, what it calls itself, the revision, how many.
+fn heading<T: Listed>(found: &Found<T>) -> String {
+    let Found { facts, items, .. } = found;
+    let mut about = Vec::new();
+    if let Some(info) = &facts.server_info {
+        let called = format!("{} {}", info.name, info.version);
+        about.push(Untrusted::new(called.trim()).shortened(80).to_string());
+    }
+    about.push(facts.revision.to_string());
+    about.push(match (items.len(), found.is_offered) {
+        (_, false) => format!("offers no {}", T::NOUNS.1),
+        (1, _) => format!("1 {}", T::NOUNS.0),
+        (count, _) => format!("{count} {}", T::NOUNS.1),
+    });
+    format!("{}  {}", paint(HEADING, &facts.name), paint(QUIET, about.join(" · ")))
+}
+
+/// The document of a list.
+#[derive(Serialize)]
+struct ListDocument<'a, I> {
+    schema: u32,
+    items: Vec<I>,
+    withheld: Vec<WithheldItem<'a>>,
+    /// The servers that gave no list.
+    errors: Vec<Told<'a>>,
+}
+
+#[derive(Serialize)]
+struct WithheldItem<'a> {
+    server: &'a str,
+    position: usize,
+    name: Option<&'a str>,
+    reason: &'a str,
+}
+
+fn show_json<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]) -> Result<(), Failure> {
+    let found = || results.iter().flatten().map(|found| (found.facts.name.as_str(), found));
+    let items = found().flat_map(|(server, found)| found.items.iter().map(move |item| item.item(server))).collect();
+    let withheld = found()
+        .flat_map(|(server, found)| {
+            found.withheld.iter().map(move |withheld| WithheldItem {
+                server,
+                position: withheld.position,
+                name: withheld.name.as_deref(),
+                reason: &withheld.reason,
+            })
+        })
+        .collect();
+    let errors = results.iter().filter_map(|result| result.as_ref().err()).map(Failure::told).collect();
+    session.console.document(&ListDocument { schema: 1, items, withheld, errors })
+}

@@ -1,0 +1,67 @@
+//! Resources as they are listed.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use wharf_client::{CallError, Connection, Listing};
+use wharf_wire::{Resource, ServerCapabilities};
+
+use super::{Asked, Listed};
+use crate::table::Row;
+
+/// A resource as programs see it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item<'a> {
+    server: &'a str,
+    uri: &'a str,
+    name: &'a str,
+    title: Option<&'a str>,
+    description: Option<&'a str>,
+    mime_type: Option<&'a str>,
+    size: Option<&'a RawValue>,
+    annotations: Option<&'a RawValue>,
+}
+
+/// What the view leaves alone and a document wants as it came.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct AsItCame<'a> {
+    #[serde(borrow)]
+    size: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+}
+
+impl Listed for Resource {
+    const NOUNS: (&'static str, &'static str) = ("resource", "resources");
+
+    fn row(&self) -> Row {
+        Row::new(&self.uri, self.description.as_deref().or(self.title.as_deref()).or(Some(&self.name)))
+    }
+
+    fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
+        let AsItCame { size, annotations } = serde_json::from_str(self.raw.get()).unwrap_or_default();
+        Item {
+            server,
+            uri: &self.uri,
+            name: &self.name,
+            title: self.title.as_deref(),
+            description: self.description.as_deref(),
+            mime_type: self.mime_type.as_deref(),
+            size,
+            annotations,
+        }
+    }
+}
+
+impl Asked for Resource {
+    const TOOL: &'static str = "ListMcpResources";
+
+    fn is_offered(offer: &ServerCapabilities) -> bool {
+        offer.resources
+    }
+
+    async fn list(connection: &Connection) -> Result<Listing<Self>, CallError> {
+        connection.list_resources().await
+    }
+}

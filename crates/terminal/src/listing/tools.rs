@@ -1,0 +1,58 @@
+//! Tools as they are listed.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use wharf::catalog::CatalogTool;
+use wharf_wire::Raw;
+
+use super::Listed;
+use crate::table::Row;
+
+/// A tool as programs see it; schemas and annotations byte for byte.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item<'a> {
+    server: &'a str,
+    name: &'a str,
+    alias: &'a str,
+    title: Option<&'a str>,
+    description: Option<&'a str>,
+    input_schema: Option<&'a Raw>,
+    output_schema: Option<&'a Raw>,
+    annotations: Option<&'a RawValue>,
+}
+
+/// What the view of a tool decodes but a document wants as it came.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct AsItCame<'a> {
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+}
+
+impl Listed for Arc<CatalogTool> {
+    const NOUNS: (&'static str, &'static str) = ("tool", "tools");
+
+    fn row(&self) -> Row {
+        let tool = &self.definition;
+        let title = (tool.display_name() != tool.name).then(|| tool.display_name());
+        Row::new(&tool.name, tool.description.as_deref().or(title))
+    }
+
+    fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
+        let tool = &self.definition;
+        let AsItCame { annotations } = serde_json::from_str(tool.raw.get()).unwrap_or_default();
+        Item {
+            server,
+            name: &tool.name,
+            alias: self.alias(),
+            title: tool.title.as_deref(),
+            description: tool.description.as_deref(),
+            input_schema: tool.input_schema.as_ref(),
+            output_schema: tool.output_schema.as_ref(),
+            annotations,
+        }
+    }
+}

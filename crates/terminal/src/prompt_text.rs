@@ -1,0 +1,57 @@
+//! Arguments of prompts, and what a prompt becomes with them.
+
+use wharf_client::{CallOptions, Connection};
+use wharf_spec::Shown;
+use wharf_wire::{PromptArgument, PromptDefinition, PromptResult};
+
+use crate::call_arguments::{Given, Value};
+use crate::failure::Failure;
+use crate::nearest::{quoted, suggestion};
+
+/// Maximum characters of an argument's description in a hint.
+const MAX_DESCRIPTION: usize = 300;
+
+/// Arguments of prompts are texts.
+pub fn text(given: Given) -> Result<(String, String), Failure> {
+    match given.value {
+        Value::Text(text) => Ok((given.name, text)),
+        Value::Json(_) | Value::Member(_) => {
+            Err(Failure::usage(format_args!("`{}` must be a text: prompts take nothing else", given.name))
+                .hint(format_args!("write {}=value", given.name)))
+        }
+    }
+}
+
+/// What is wrong by name, before anything is sent.
+pub fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition]) -> Result<(), Failure> {
+    let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
+        let names = prompts.iter().map(|prompt| prompt.name.as_str());
+        return Err(Failure::usage(format_args!("there is no prompt `{name}`")).hint(suggestion(name, names)));
+    };
+    let is_missing =
+        |argument: &&PromptArgument| argument.required && !given.iter().any(|(known, _)| *known == argument.name);
+    let missing: Vec<&PromptArgument> = prompt.arguments.iter().filter(is_missing).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|argument| argument.name.as_str()).collect();
+    let all: Vec<&str> = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect();
+    let failure = Failure::usage(format_args!("the prompt `{name}` needs {}", quoted(&names)));
+    let described = |argument: &&PromptArgument| {
+        argument
+            .description
+            .as_ref()
+            .map(|about| format!("`{}`: {}", argument.name, Shown::line(about, MAX_DESCRIPTION)))
+    };
+    let failure = missing.iter().filter_map(described).fold(failure, Failure::hint);
+    Err(failure.hint(format_args!("it takes: {}", quoted(&all))))
+}
+
+pub async fn expand(
+    connection: &Connection,
+    name: &str,
+    arguments: &[(String, String)],
+) -> Result<PromptResult, Failure> {
+    let expanded = connection.get_prompt(name, arguments, CallOptions::default()).await;
+    expanded.map_err(|error| Failure::calling(connection, error))
+}

@@ -1,0 +1,44 @@
+//! Whether a server that a project brings along may be used.
+
+use wharf::Consent;
+
+use super::{Heard, Talk, Turn, one_of, yes_or_no};
+use crate::editor::Field;
+use crate::style::{NAME, paint};
+
+/// The talk about an approval.
+pub struct ApprovalTalk {
+    say: String,
+    prompt: String,
+}
+
+impl ApprovalTalk {
+    /// Takes the name and what would run, both escaped; the latter is shown whole.
+    pub fn new(name: &str, what: String) -> Self {
+        Self { say: what, prompt: prompt(name) }
+    }
+}
+
+/// The words of the question, wherever it is put.
+pub fn prompt(name: &str) -> String {
+    format!("Approve {}? It runs with your rights. [y/N] ", paint(NAME, name))
+}
+
+impl Talk for ApprovalTalk {
+    type Answer = Consent;
+
+    fn begin(&self) -> Turn<Consent> {
+        Turn::ask(self.say.clone(), &self.prompt)
+    }
+
+    fn hear(&mut self, heard: Heard) -> Turn<Consent> {
+        match heard {
+            Heard::Line(line) if matches!(line.trim(), "l" | "later") => Turn::Done(Consent::Refused),
+            heard => yes_or_no(heard, &self.prompt),
+        }
+    }
+
+    fn field(&self) -> Field {
+        one_of(&["yes", "no", "later"])
+    }
+}

@@ -1,0 +1,96 @@
+//! What is typed for a field of a form: whether it is seen, what is wrong with it so far, what may be typed.
+
+use std::sync::Arc;
+
+use wharf_spec::Untrusted;
+use wharf_wire::{Choice, Field, FieldKind, Raw};
+
+use super::{Said, said};
+use crate::editor::{self, Echo};
+
+/// What may be typed with a colon before it.
+const ORDERS: [&str; 4] = [":skip", ":empty", ":decline", ":cancel"];
+/// The most options that are worth completing.
+const MOST_CHOICES: usize = 200;
+
+/// The line that is typed for a field which has this value so far.
+pub fn entry(field: &Field, value: Option<&Raw>) -> editor::Field {
+    let echo = if field.asks_for_secret() { Echo::Hidden } else { Echo::Shown };
+    let (known, before) = (field.clone(), value.cloned());
+    let check = move |text: &str| check(&known, before.as_ref(), text);
+    editor::Field { echo, check: Some(Arc::new(check)), choices: choices(&field.kind) }
+}
+
+/// Complains of what cannot become right by typing on, and of nothing that has only just begun.
+fn check(field: &Field, value: Option<&Raw>, text: &str) -> Result<(), String> {
+    let begins = |word: &str| word.to_lowercase().starts_with(&text.trim().to_lowercase());
+    if text.trim().is_empty() || ORDERS.iter().any(|order| begins(order)) || offered(&field.kind).any(begins) {
+        return Ok(());
+    }
+    match said(field, value, text) {
+        Said::Wrong(why) => Err(Untrusted::new(why).shortened(200).to_string()),
+        _ => Ok(()),
+    }
+}
+
+/// The words a field takes, where it takes only certain ones.
+fn offered(kind: &FieldKind) -> impl Iterator<Item = &str> {
+    let options: &[Choice] = match kind {
+        FieldKind::Choice { options } | FieldKind::Choices { options, .. } => options,
+        _ => &[],
+    };
+    let words: &[&str] = if matches!(kind, FieldKind::Boolean) { &["yes", "no"] } else { &[] };
+    options.iter().map(|option| option.value.as_str()).chain(words.iter().copied())
+}
+
+/// Those that look like what they are; the others can be picked by their number.
+fn choices(kind: &FieldKind) -> Vec<String> {
+    let is_plain = |word: &&str| Untrusted::new(*word).to_string() == **word;
+    offered(kind).filter(is_plain).take(MOST_CHOICES).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_wire::{Bounds, FormRequest, View as _};
+
+    fn field(name: &str, property: &str) -> Field {
+        let text = format!(r#"{{"message":"m","requestedSchema":{{"properties":{{"{name}":{property}}}}}}}"#);
+        FormRequest::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap().fields.remove(0)
+    }
+
+    #[track_caller]
+    fn check(property: &str, table: &[(&str, Result<(), &str>)]) {
+        let check = entry(&field("x", property), None).check.unwrap();
+        for (text, expected) in table {
+            assert_eq!(check(text), expected.map_err(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_checked_while_it_is_typed() {
+        let too_large = Err("must be at most 20");
+        check(r#"{"type":"integer","maximum":20}"#, &[("", Ok(())), ("2", Ok(())), ("21", too_large), (":sk", Ok(()))]);
+        let not_there = Err("`x\\u{1b}` is not among the options");
+        check(r#"{"enum":["red","blue"]}"#, &[("b", Ok(())), ("Blu", Ok(())), ("2", Ok(())), ("x\u{1b}", not_there)]);
+        check(r#"{"type":"boolean"}"#, &[("y", Ok(())), ("ye", Ok(())), ("maybe", Err("must be yes or no"))]);
+    }
+
+    #[test]
+    fn options_and_truth_values_are_offered() {
+        for (property, expected) in [
+            (r#"{"enum":["red","bl\u001b[2Jue"]}"#, &["red"][..]),
+            (r#"{"type":"boolean"}"#, &["yes", "no"]),
+            (r#"{"type":"string"}"#, &[]),
+        ] {
+            assert_eq!(entry(&field("x", property), None).choices, expected, "{property}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_seen() {
+        let text = r#"{"type":"string"}"#;
+        assert_eq!(entry(&field("password", text), None).echo, Echo::Hidden);
+        assert_eq!(entry(&field("name", text), None).echo, Echo::Shown);
+    }
+}

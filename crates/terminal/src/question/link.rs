@@ -1,0 +1,243 @@
+//! An address a server wants opened: looked at the way a browser will, and never fetched.
+
+use std::net::IpAddr;
+
+use url::{Host, Url};
+use wharf_auth::{VisitError, browser_argument};
+use wharf_spec::Untrusted;
+use wharf_wire::ElicitAnswer;
+
+use super::{Heard, Talk, Turn, one_of, opening};
+use crate::editor::Field;
+use crate::style::{HEADING, WARNING, paint};
+
+/// A longer address cannot be read by anybody.
+const LONGEST: usize = 4096;
+const PROMPT: &str = "Open it in a browser? [y/N/c]: ";
+
+/// An address that may be shown and, once agreed to, opened.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// The argument that the browser's opener is given, made as for a login page: plain ASCII, the host in its real
+    /// form, everything escaped that a shell could act on.
+    argument: String,
+    /// The host and the port.
+    host: String,
+    warnings: Vec<String>,
+}
+
+impl Link {
+    /// Parses an address, or says why nobody should be asked about it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        if text.len() > LONGEST {
+            return Err(format!("it is longer than {LONGEST} characters"));
+        }
+        if text.starts_with('-') {
+            return Err("it begins with a dash".to_owned());
+        }
+        if text.contains(char::is_whitespace) || Untrusted::new(text).to_string() != text {
+            return Err("it has characters that cannot be seen".to_owned());
+        }
+        let url = Url::parse(text).map_err(|error| error.to_string())?;
+        let host = url.host().ok_or("it names no host")?.to_owned();
+        match url.scheme() {
+            "https" => {}
+            "http" if is_loopback(&host) => {}
+            "http" => return Err("it is not encrypted; only https is opened, and http to this machine".to_owned()),
+            _ => return Err("only https is opened".to_owned()),
+        }
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let argument = browser_argument(url.as_str()).map_err(|refusal| match refusal {
+            VisitError::NotPossible(why) => why,
+            other => other.to_string(),
+        })?;
+        Ok(Self { host: format!("{host}{port}"), argument, warnings: warnings(&host, text) })
+    }
+
+    /// The address that is shown and opened.
+    pub fn url(&self) -> &str {
+        &self.argument
+    }
+}
+
+fn is_loopback(host: &Host) -> bool {
+    match host {
+        Host::Domain(name) => name == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => IpAddr::V6(*address).to_canonical().is_loopback(),
+    }
+}
+
+fn warnings(host: &Host, text: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Host::Domain(name) = host {
+        let (read, _) = idna::domain_to_unicode(name);
+        if read != *name || name.split('.').any(|label| label.starts_with("xn--")) {
+            let read = Untrusted::new(read);
+            warnings.push(format!("the host has letters that may look like others: `{read}` is really `{name}`"));
+        }
+    }
+    if !text.is_ascii() || text.contains('\\') {
+        warnings.push(format!("the server wrote it differently: {}", Untrusted::new(text)));
+    }
+    warnings
+}
+
+/// The talk about an address.
+pub struct LinkTalk {
+    /// The server's name, escaped.
+    server: String,
+    message: String,
+    link: Link,
+}
+
+impl LinkTalk {
+    /// Takes the server's name escaped, and its message as it is.
+    pub fn new(server: &str, message: &str, link: &Link) -> Self {
+        Self { server: server.to_owned(), message: message.to_owned(), link: link.clone() }
+    }
+}
+
+impl Talk for LinkTalk {
+    type Answer = ElicitAnswer;
+
+    fn begin(&self) -> Turn<ElicitAnswer> {
+        let Link { argument: url, host, warnings } = &self.link;
+        let mut say = opening(&self.server, "asks you to open an address in your browser:", &self.message);
+        say.push_str(&format!("\n  address: {url}\n  host:    {}", paint(HEADING, host)));
+        for warning in warnings {
+            say.push_str(&format!("\n  {} {warning}", paint(WARNING, "warning:")));
+        }
+        Turn::ask(say, PROMPT)
+    }
+
+    fn hear(&mut self, heard: Heard) -> Turn<ElicitAnswer> {
+        let line = match heard {
+            Heard::End => return Turn::Done(ElicitAnswer::Cancel),
+            Heard::Garbled => "?".to_owned(),
+            Heard::Line(line) => line.trim().to_lowercase(),
+        };
+        match line.as_str() {
+            "y" | "yes" => Turn::Done(ElicitAnswer::Accept(None)),
+            "" | "n" | "no" | "d" | ":decline" => Turn::Done(ElicitAnswer::Decline),
+            "c" | "cancel" | ":cancel" => Turn::Done(ElicitAnswer::Cancel),
+            _ => Turn::ask("  Answer y to open it, n to decline, or c to cancel.", PROMPT),
+        }
+    }
+
+    fn field(&self) -> Field {
+        one_of(&["yes", "no", "cancel"])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let link = Link::read(text).unwrap();
+        let Turn::Ask { say, .. } = LinkTalk::new("demo", "sign in", &link).begin() else { panic!("no question") };
+        anstream::adapter::strip_str(&say).to_string()
+    }
+
+    #[test]
+    fn the_address_and_its_host_are_shown_in_full() {
+        assert_eq!(
+            shown("https://a.example/x?y=1#z"),
+            "\ndemo asks you to open an address in your browser:\n  │ sign in\n  address: https://a.example/x?y=1#z\n  host:    a.example"
+        );
+        assert!(shown("https://a.example:8443/").ends_with("host:    a.example:8443"));
+        for local in ["http://localhost:7/x", "http://127.0.0.1/", "http://[::1]:80/", "http://127.1/"] {
+            assert!(!shown(local).contains("warning"), "{local}");
+        }
+    }
+
+    #[test]
+    fn disguises_are_warned_of() {
+        for (text, host, warning) in [
+            ("https://\u{430}pple.com/", "xn--pple-43d.com", "`\u{430}pple.com` is really `xn--pple-43d.com`"),
+            ("https://xn--pple-43d.com/", "xn--pple-43d.com", "`\u{430}pple.com` is really `xn--pple-43d.com`"),
+            ("https://evil.com\\@good.com/", "evil.com", "the server wrote it differently"),
+        ] {
+            let shown = shown(text);
+            assert!(shown.contains(&format!("\n  host:    {host}\n")) && shown.contains("\n  warning: "), "{shown}");
+            assert!(shown.contains(warning), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_should_open_is_refused() {
+        for text in [
+            "",
+            "-",
+            "--upload-pack=x",
+            "a.example",
+            "http://a.example/",
+            "http://localhost.example/",
+            "http://10.0.0.1/",
+            "javascript:alert(1)",
+            "file:///etc/passwd",
+            "data:text/html,x",
+            "ftp://a.example/",
+            "https://",
+            "https:///",
+            "https://a.example/\n",
+            "https://a b.example/",
+            "https://a.example/\u{1b}[2J",
+            "https://a.example/\u{202e}x",
+            "HTTP://a.example/",
+            "http://0.0.0.0/",
+            "vscode://x/y",
+            "https://good.com@evil.com/",
+            "https://good.com:x@evil.com/",
+            "https://good.com\u{2044}@evil.com/",
+            " https://a.example/",
+        ] {
+            assert!(Link::read(text).is_err(), "{text:?}");
+        }
+        assert!(Link::read(&format!("https://a.example/{}", "x".repeat(LONGEST))).is_err());
+    }
+
+    #[test]
+    fn what_is_opened_is_plain() {
+        let harmless = |letter: char| letter.is_ascii_alphanumeric() || "-._~/?#&=%+:@,".contains(letter);
+        for text in [
+            "https://a.example/$(x)`y`\"z\"'<>",
+            "https://a.example/;touch${IFS}/tmp/x|y",
+            "https://a.example/?a=b;c&d='e'*!^[f]{g}",
+            "https://a.example/#$(x)",
+            "https://a.example/\u{fc}?\u{fc}",
+        ] {
+            let link = Link::read(text).unwrap();
+            assert!(link.url().chars().all(harmless), "{}", link.url());
+            assert!(shown(text).contains(&format!("address: {}\n", link.url())), "what is shown is what is opened");
+        }
+    }
+
+    #[test]
+    fn addresses_of_servers_and_of_logins_are_opened_alike() {
+        for text in ["https://a.example/$(x)?a='b'&c=%20", "http://127.0.0.1:7/x;y", "https://A.example:443/(z)"] {
+            assert_eq!(Some(Link::read(text).unwrap().url()), browser_argument(text).ok().as_deref());
+        }
+    }
+
+    #[test]
+    fn only_a_yes_opens() {
+        let link = Link::read("https://a.example/").unwrap();
+        let mut talk = LinkTalk::new("demo", "m", &link);
+        for (line, answer) in [
+            ("y", ElicitAnswer::Accept(None)),
+            (" YES ", ElicitAnswer::Accept(None)),
+            ("", ElicitAnswer::Decline),
+            ("n", ElicitAnswer::Decline),
+            (":decline", ElicitAnswer::Decline),
+            ("c", ElicitAnswer::Cancel),
+        ] {
+            assert_eq!(talk.hear(Heard::Line(line.to_owned())), Turn::Done(answer), "{line}");
+        }
+        assert_eq!(talk.hear(Heard::End), Turn::Done(ElicitAnswer::Cancel));
+        for heard in [Heard::Garbled, Heard::Line("yy".to_owned()), Heard::Line("1".to_owned())] {
+            assert!(matches!(talk.hear(heard), Turn::Ask { .. }));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Whether a login page may be opened.
+
+use unicode_width::UnicodeWidthStr as _;
+use url::Url;
+use wharf::{Consent, LoginAsk};
+use wharf_auth::{VisitError, browser_argument};
+use wharf_spec::Untrusted;
+
+use super::{Heard, MESSAGE_WIDTH, Talk, Turn, one_of, yes_or_no};
+use crate::editor::Field;
+use crate::failure::gutter;
+use crate::style::{HEADING, NAME, WARNING, paint};
+use crate::table::{broken, wrap};
+
+/// The words of the question, wherever it is put.
+pub const OPEN: &str = "Open it in your browser? [y/N]: ";
+
+/// What fits beside the word before it, on any terminal that people read on.
+const SCOPE_WIDTH: usize = 40;
+
+/// A login that somebody wants.
+#[derive(Debug, Clone, Copy)]
+pub struct Login<'a> {
+    /// The server's name here, escaped.
+    pub server: &'a str,
+    /// The page, as a browser is given it: plain ASCII, the host in its real form.
+    pub url: &'a str,
+    /// Who asks for the login there: untrusted.
+    pub issuer: &'a str,
+    /// What it is to cover: untrusted.
+    pub scope: Option<&'a str>,
+}
+
+impl Login<'_> {
+    /// Who wants the login, where, and for what.
+    pub fn told(&self) -> String {
+        let host = host_of(self.url).unwrap_or_default();
+        let mut say = format!("{} wants you to log in at {}", paint(NAME, self.server), paint(HEADING, &host));
+        if host_of(self.issuer).is_none_or(|issuer| issuer != host) {
+            let issuer = Untrusted::new(self.issuer);
+            say.push_str(&format!("\n  {} on behalf of {}", paint(WARNING, "note:"), issuer.shortened(200)));
+        }
+        if let Some(scope) = self.scope {
+            say.push_str(&covered(&Untrusted::new(scope).to_string()));
+        }
+        say.push_str(&format!("\n  address: {}", self.url));
+        say
+    }
+}
+
+/// What a login is to cover, all of it: what is long is set apart, so that nothing in it passes for a line of ours.
+fn covered(scope: &str) -> String {
+    if scope.width() <= SCOPE_WIDTH {
+        return format!("\n  for:     {scope}");
+    }
+    let rows = wrap(scope, Some(MESSAGE_WIDTH));
+    let rows = rows.lines().flat_map(|row| broken(row, MESSAGE_WIDTH)).map(|row| format!("\n{}", gutter(&row)));
+    format!("\n  for:{}", rows.collect::<String>())
+}
+
+fn host_of(url: &str) -> Option<String> {
+    Url::parse(url).ok()?.host_str().map(str::to_owned)
+}
+
+/// The talk about a login.
+pub struct LoginTalk {
+    say: String,
+}
+
+impl LoginTalk {
+    /// Fails for an address that nobody should be asked about.
+    pub fn new(ask: &LoginAsk) -> Result<Self, VisitError> {
+        let (server, url) = (Untrusted::new(ask.server.as_str()).to_string(), browser_argument(&ask.url)?);
+        let login = Login { server: &server, url: &url, issuer: &ask.issuer, scope: ask.scope.as_deref() };
+        Ok(Self { say: format!("\n{}", login.told()) })
+    }
+}
+
+impl Talk for LoginTalk {
+    type Answer = Consent;
+
+    fn begin(&self) -> Turn<Consent> {
+        Turn::ask(self.say.clone(), OPEN)
+    }
+
+    fn hear(&mut self, heard: Heard) -> Turn<Consent> {
+        yes_or_no(heard, OPEN)
+    }
+
+    fn field(&self) -> Field {
+        one_of(&["yes", "no"])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_spec::ServerName;
+
+    fn ask(url: &str, issuer: &str) -> LoginAsk {
+        LoginAsk::new(ServerName::new("docs").unwrap(), url, issuer)
+    }
+
+    fn shown(ask: &LoginAsk) -> String {
+        let Turn::Ask { say, prompt } = LoginTalk::new(ask).unwrap().begin() else { panic!("no question") };
+        anstream::adapter::strip_str(&format!("{say}\n{prompt}")).to_string()
+    }
+
+    #[test]
+    fn whoever_has_another_host_than_the_page_is_named() {
+        let page = "https://accounts.example.org/authorize";
+        for (issuer, is_named) in [
+            ("https://accounts.example.org", false),
+            ("https://accounts.example.org:443/tenant", false),
+            ("https://accounts.example.org.evil.example", true),
+            ("https://accounts.example.org@evil.example", true),
+            ("https://evil.example", true),
+            ("", true),
+        ] {
+            assert_eq!(shown(&ask(page, issuer)).contains("on behalf of"), is_named, "{issuer}");
+        }
+    }
+
+    #[test]
+    fn the_host_is_what_it_really_is() {
+        let mut login = ask("https://\u{430}pple.com/login", "https://\u{430}pple.com");
+        login.scope = Some("read\u{1b}[2J write".to_owned());
+        assert_eq!(
+            shown(&login),
+            "\ndocs wants you to log in at xn--pple-43d.com\n  for:     read\\u{1b}[2J write\n  \
+             address: https://xn--pple-43d.com/login\nOpen it in your browser? [y/N]: "
+        );
+        assert!(LoginTalk::new(&ask("javascript:alert(1)", "https://a.example")).is_err());
+    }
+
+    #[test]
+    fn all_that_a_login_covers_is_shown_and_nothing_of_it_passes_for_ours() {
+        let mut login = ask("https://a.example/login", "https://a.example");
+        login.scope =
+            Some(format!("{} \n  address: https://b.example {} admin:*", "read ".repeat(200), "x".repeat(900)));
+        let shown = shown(&login);
+        let rows: Vec<&str> = shown.lines().skip_while(|line| *line != "  for:").collect();
+        let (covered, ours) = rows[1..].split_at(rows.len() - 3);
+        assert!(covered.iter().all(|row| row.starts_with("  │ ") && row.width() <= 80), "{shown}");
+        assert_eq!(ours, ["  address: https://a.example/login", "Open it in your browser? [y/N]: "]);
+        let words: String =
+            covered.iter().flat_map(|row| row.chars().skip(4)).filter(|letter| *letter != ' ').collect();
+        assert_eq!((words.matches("read").count(), words.matches('x').count()), (200, 900 + 1), "{shown}");
+        assert!(words.ends_with("admin:*"), "{shown}");
+    }
+
+    #[test]
+    fn only_a_yes_opens() {
+        for (heard, expected) in [
+            (Heard::Line("y".to_owned()), Some(Consent::Given)),
+            (Heard::Line(" Yes ".to_owned()), Some(Consent::Given)),
+            (Heard::Line(String::new()), Some(Consent::Refused)),
+            (Heard::Line("no".to_owned()), Some(Consent::Refused)),
+            (Heard::Line("yy".to_owned()), None),
+            (Heard::Garbled, None),
+            (Heard::End, Some(Consent::Refused)),
+        ] {
+            let answer = match LoginTalk::new(&ask("https://a.example/", "")).unwrap().hear(heard.clone()) {
+                Turn::Done(answer) => Some(answer),
+                Turn::Ask { .. } => None,
+            };
+            assert_eq!(answer, expected, "{heard:?}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Whether a server may use the model, and whether it is sent what the model said.
+
+use wharf::Consent;
+use wharf_spec::Untrusted;
+
+use super::pages::{Pages, Room};
+use super::{Heard, Talk, Turn, consent, one_of};
+use crate::editor::Field;
+use crate::style::{HEADING, NAME, paint};
+
+const ASK: &str = "Let the model answer? [y/n]: ";
+const SEND: &str = "Send it? [y/n]: ";
+const AGAIN: &str = "  Answer y or n; nothing happens before you do.";
+
+/// What a server wants of the model.
+#[derive(Debug, Clone)]
+pub struct Wanted<'a> {
+    /// The server's name.
+    pub server: &'a str,
+    /// What the model is called: untrusted.
+    pub model: &'a str,
+    /// How many messages there are.
+    pub messages: usize,
+    /// The most that may be generated.
+    pub max_tokens: u64,
+    /// Everything the model would be told: untrusted.
+    pub text: &'a str,
+}
+
+/// A talk about something that is read to whatever end: whether the model is to be told it, or what it said is to be sent.
+pub struct SamplingTalk {
+    head: String,
+    pages: Pages,
+    prompt: &'static str,
+}
+
+impl SamplingTalk {
+    /// Before the model is asked.
+    pub fn before(wanted: &Wanted<'_>, room: Room) -> Self {
+        let Wanted { server, model, messages, max_tokens, text } = wanted;
+        let (server, model) = (paint(NAME, Untrusted::new(*server)), Untrusted::new(*model));
+        let plural = if *messages == 1 { "" } else { "s" };
+        let head = format!(
+            "\n{server} wants to use {}: {messages} message{plural}, an answer of at most {max_tokens} tokens",
+            paint(HEADING, model.shortened(100))
+        );
+        Self { head, pages: Pages::new(text, room), prompt: ASK }
+    }
+
+    /// After it has answered. Takes the server's name and the model's answer as they are.
+    pub fn after(server: &str, answer: &str, room: Room) -> Self {
+        let server = paint(NAME, Untrusted::new(server));
+        let head = format!("\nThe model has answered. This would be sent to {server}:");
+        Self { head, pages: Pages::new(answer, room), prompt: SEND }
+    }
+}
+
+impl Talk for SamplingTalk {
+    type Answer = Consent;
+
+    fn begin(&self) -> Turn<Consent> {
+        Turn::ask(format!("{}\n{}", self.head, self.pages.shown()), self.prompt)
+    }
+
+    /// Enter shows more, and is an answer at no time.
+    fn hear(&mut self, heard: Heard) -> Turn<Consent> {
+        let line = match heard {
+            Heard::End => return Turn::Done(Consent::Refused),
+            Heard::Garbled => "?".to_owned(),
+            Heard::Line(line) => line,
+        };
+        match (line.trim().is_empty(), consent(&line)) {
+            (true, _) if self.pages.turn() => Turn::ask(self.pages.shown(), self.prompt),
+            (false, Some(consent)) => Turn::Done(consent),
+            _ => Turn::ask(AGAIN, self.prompt),
+        }
+    }
+
+    fn field(&self) -> Field {
+        one_of(&["yes", "no"])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: Room = Room { width: 80, rows: 16 };
+
+    /// What came of some lines, and what was shown last.
+    fn talk(mut talk: SamplingTalk, lines: &[&str]) -> (Option<Consent>, String) {
+        let mut turn = talk.begin();
+        for line in lines {
+            turn = talk.hear(Heard::Line((*line).to_owned()));
+        }
+        match turn {
+            Turn::Done(consent) => (Some(consent), String::new()),
+            Turn::Ask { say, prompt } => (None, anstream::adapter::strip_str(&format!("{say}\n{prompt}")).to_string()),
+        }
+    }
+
+    fn sampling(text: &str) -> SamplingTalk {
+        let wanted = Wanted { server: "demo", model: "small\u{1b}", messages: 2, max_tokens: 200, text };
+        SamplingTalk::before(&wanted, ROOM)
+    }
+
+    #[test]
+    fn what_goes_in_and_what_comes_out_is_shown() {
+        assert_eq!(
+            talk(sampling("user: Ahoy\u{202e}"), &[]).1,
+            "\ndemo wants to use small\\u{1b}: 2 messages, an answer of at most 200 tokens\n  \
+             │ user: Ahoy\\u{202e}\nLet the model answer? [y/n]: "
+        );
+        assert_eq!(
+            talk(SamplingTalk::after("demo", "High\nwater", ROOM), &[]).1,
+            "\nThe model has answered. This would be sent to demo:\n  │ High\n  │ water\nSend it? [y/n]: "
+        );
+    }
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        let long = "x\n".repeat(20);
+        for (lines, expected) in [
+            (&["y"][..], Some(Consent::Given)),
+            (&["", "yes"], Some(Consent::Given)),
+            (&["no"], Some(Consent::Refused)),
+            (&[""], None),
+            (&["", "", "", "", ""], None),
+            (&["what"], None),
+        ] {
+            assert_eq!(talk(sampling(&long), lines).0, expected, "{lines:?}");
+            assert_eq!(talk(SamplingTalk::after("demo", &long, ROOM), lines).0, expected, "{lines:?}");
+        }
+        assert!(talk(sampling(&long), &[""]).1.contains("lines 7–12 of 21"));
+        assert_eq!(sampling("x").hear(Heard::End), Turn::Done(Consent::Refused));
+    }
+}

@@ -1,0 +1,146 @@
+//! Whose configuration is changed, and changing it.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use clap::ValueEnum;
+use serde_json::{Map, Value};
+use wharf_config::edit::{Change, ConfigFile, EditError, Edited, Refusal, set_server};
+use wharf_config::{Approvable, Approval, ApprovalKey, ApprovalsError, Configured, Layer, Places, load};
+use wharf_spec::ServerName;
+
+use crate::approval::approvals;
+use crate::failure::{Failure, Kind};
+use crate::session::Session;
+
+/// Whose configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Scope {
+    /// This project's: .wharf/config.json
+    Project,
+    /// Your own, for every project: config.json
+    #[value(alias = "user")]
+    Global,
+    /// Claude's private entries of a project, which there are none of here: taken for the project's
+    #[value(hide = true)]
+    Local,
+}
+
+/// A server to be written.
+#[derive(Clone, Copy)]
+pub struct Writing<'a> {
+    pub name: &'a ServerName,
+    pub entry: &'a Map<String, Value>,
+    /// Replaces one that is there; otherwise that is a failure.
+    pub replace: bool,
+    /// Counts as an approval, where one is needed.
+    pub approve: bool,
+}
+
+/// What was written.
+pub struct Written {
+    pub file: PathBuf,
+    pub change: Change,
+}
+
+impl Scope {
+    /// The layer that it is.
+    pub fn layer(self) -> Layer {
+        match self {
+            Self::Project | Self::Local => Layer::Project,
+            Self::Global => Layer::User,
+        }
+    }
+
+    /// Whether it is where a server stands.
+    pub fn holds(self, server: &Configured) -> bool {
+        server.layer.source() == self.layer().source()
+    }
+}
+
+/// Writes a server, whether there is one of the name or not, and says into which file. Counts as an approval unless it
+/// is switched off.
+pub fn write_server(
+    session: &Session,
+    scope: Scope,
+    name: &ServerName,
+    entry: &Map<String, Value>,
+) -> Result<PathBuf, Failure> {
+    let approve = entry.get("enabled") != Some(&Value::Bool(false));
+    write(session, scope, &Writing { name, entry, replace: true, approve }).map(|written| written.file)
+}
+
+/// Writes a server. Blocks.
+pub fn write(session: &Session, scope: Scope, writing: &Writing<'_>) -> Result<Written, Failure> {
+    let places = &session.configuration.places;
+    let path = places.file_of(scope.layer()).filter(|path| !path.as_os_str().is_empty()).ok_or_else(homeless)?;
+    let mut is_taken = false;
+    let change = change_file(places, scope.layer(), &path, |text| {
+        let edited = set_server(text, writing.name, writing.entry)?;
+        is_taken = !writing.replace && edited.change != Change::Added;
+        Ok(if is_taken { Edited { text: text.to_owned(), change: Change::Unchanged } } else { edited })
+    })?;
+    if is_taken {
+        return Err(taken(session, writing.name, &path));
+    }
+    if writing.approve {
+        approve(session, writing, &path)?;
+    }
+    Ok(Written { file: path, change })
+}
+
+/// Changes the file of a layer. Blocks.
+pub fn change_file(
+    places: &Places,
+    layer: Layer,
+    path: &Path,
+    edit: impl FnMut(&str) -> Result<Edited, Refusal>,
+) -> Result<Change, Failure> {
+    let file = match layer.needs_approval() {
+        true => ConfigFile::of_project(path, &places.project),
+        false => ConfigFile::of_user(path),
+    };
+    file.edit(edit).map_err(|error| not_changed(&error))
+}
+
+fn not_changed(error: &EditError) -> Failure {
+    let kind = if matches!(error, EditError::Store(_)) { Kind::Other } else { Kind::Usage };
+    Failure::of(kind, with_cause(error)).hint(error.fix())
+}
+
+fn homeless() -> Failure {
+    Failure::usage("there is no place for a configuration of your own").hint("set HOME or WHARF_CONFIG")
+}
+
+fn taken(session: &Session, name: &ServerName, path: &Path) -> Failure {
+    let config = load(&session.configuration.places, &session.surroundings);
+    let mut all = config.servers.iter().chain(&config.beside);
+    let found = all.find(|server| server.name == *name && *server.place.file == *path);
+    let place = found.map_or_else(|| path.display().to_string(), |server| server.place.to_string());
+    Failure::usage(format_args!("there is a server `{name}` already, in {place}"))
+        .hint(format_args!("wharf get {name} shows it, --replace replaces it"))
+}
+
+/// Remembers that the user has agreed to what was just written, if that is what stands there and needs an approval.
+fn approve(session: &Session, writing: &Writing<'_>, path: &Path) -> Result<(), Failure> {
+    let places = &session.configuration.places;
+    let config = load(places, &session.surroundings);
+    let mut all = config.servers.iter().chain(&config.beside);
+    let is_it = |server: &&Configured| server.name == *writing.name && *server.place.file == *path;
+    let Some(server) = all.find(is_it).filter(|server| server.written == *writing.entry) else { return Ok(()) };
+    if server.approval == Approval::NotNeeded {
+        return Ok(());
+    }
+    let Ok(described) = &server.described else { return Ok(()) };
+    let key = ApprovalKey::of(&places.project, path, writing.name.as_str());
+    let what = Approvable::of(described, &session.surroundings);
+    approvals(session)?.approve(&key, &what, SystemTime::now()).map_err(|error: ApprovalsError| {
+        let failure = Failure::other(format_args!("it is written but not approved: {}", with_cause(&error)));
+        failure.hint(error.fix()).hint(format_args!("then: wharf approve {}", writing.name))
+    })
+}
+
+fn with_cause(error: &dyn std::error::Error) -> String {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{error}{cause}")
+}
